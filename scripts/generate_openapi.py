@@ -206,7 +206,9 @@ def operation_of(protocol: Protocol, route: Route[Handler], refs: dict[object, J
     if known.body is not None and route.method != "GET":
         optional = any("data.strip()" in inspect.getsource(function) for function in known.functions)
         told["requestBody"] = {"required": not optional, "content": {"application/json": {"schema": refs[known.body]}}}
-    if any("rows_of(" in inspect.getsource(function) for function in known.functions):
+    if protocol.name == "lance" and any(
+        "request.stream(" in inspect.getsource(function) for function in known.functions
+    ):
         told["requestBody"] = {
             "required": True,
             "content": {"application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}}},

@@ -49,6 +49,12 @@ class Application(ClientMixin):  # type: ignore[misc]
         return scope
 
 
+class Credentials(grants.ClientCredentialsGrant):  # type: ignore[misc]
+    """Secrets come in a header or in the form."""
+
+    TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
+
+
 class Issuer:
     """What a test does to the issuer. `groups` are those its tokens tell, by user."""
 
@@ -78,13 +84,14 @@ class Issuer:
 
     def rotate(self, name: str, *, keep: bool = True) -> None:
         """Sign with a new key from now on; the ones before stay published or go."""
-        self.key = new_key(name)
-        self.published = [self.key, *(self.published if keep else [])]
+        key = new_key(name)
+        self.published = [key, *(self.published if keep else [])]
+        self.key = key
 
     def _app(self) -> flask.Flask:
         app = flask.Flask("issuer")
         server = AuthorizationServer(app, query_client=Application, save_token=lambda *_: None)
-        server.register_grant(grants.ClientCredentialsGrant)
+        server.register_grant(Credentials)
         issuer = self
 
         class Tokens(JWTBearerTokenGenerator):  # type: ignore[misc]

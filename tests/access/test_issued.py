@@ -31,7 +31,7 @@ def token(claims: dict[str, Any], key: Any = RSA, *, alg: str = "RS256", **heade
 
 def read(text: str, rules: IssuerRules = RULES) -> Identity:
     """Check a token at the test's own time."""
-    return identity_of(text, KEYS, rules, now_ms=NOW_S * 1000)
+    return identity_of(text, KEYS, rules=rules, now_ms=NOW_S * 1000)
 
 
 @pytest.mark.parametrize("key, alg", [(RSA, "RS256"), (RSA, "PS384"), (EC, "ES256")], ids=["rs256", "ps384", "es256"])

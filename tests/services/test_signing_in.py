@@ -48,7 +48,7 @@ def vouched(desk: Desk) -> Desk:
 
 def enter(desk: Desk, user: str, issued_ms: int, groups: str) -> Credential:
     """Sign in."""
-    return desk.run(sign_in(desk.node.services, f"Bearer {user}../{issued_ms}/{groups}".encode(), "r"))
+    return desk.run(sign_in(desk.node.services, f"Bearer {user}../{issued_ms}/{groups}".encode(), request_id="r"))
 
 
 def groups_of(desk: Desk, user: str) -> tuple[str, ...]:

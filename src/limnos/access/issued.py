@@ -66,7 +66,7 @@ def keys_of(document: object) -> dict[str, Key]:
 _PUBLIC: Final = frozenset({"kty", "kid", "use", "alg", "n", "e", "crv", "x", "y"})
 
 
-def identity_of(text: str, keys: Mapping[str, Key], rules: IssuerRules, *, now_ms: int) -> Identity:
+def identity_of(text: str, keys: Mapping[str, Key], *, rules: IssuerRules, now_ms: int) -> Identity:
     """Check a token and say whom it speaks for. Raises Unauthenticated with what is wrong, UnknownKey."""
     claims = _verified(text, keys)
     _check_meant(claims, rules)

@@ -165,6 +165,15 @@ def defaults_of(settings: Settings, allowed: Allowed) -> Defaults:
     )
 
 
+def _rules_of(settings: Settings) -> Rules:
+    access = settings.access
+    return Rules(
+        access.enabled,
+        frozenset({settings.server.admin, *access.service_admins}),
+        trusted(access_enabled=access.enabled, believes_basic=access.authentication == "simple"),
+    )
+
+
 def _issuer_of(settings: Oidc, clock: Clock) -> Issuer | None:
     """Return who checks tokens of the outside issuer; what that needs is loaded only where there is one."""
     if settings.issuer is None:
@@ -198,11 +207,7 @@ def build(settings: Settings) -> Built:
     services = Services(
         store=store,
         gate=gate,
-        rules=Rules(
-            settings.access.enabled,
-            frozenset({settings.server.admin, *settings.access.service_admins}),
-            trusted(access_enabled=settings.access.enabled, believes_basic=believes_basic),
-        ),
+        rules=_rules_of(settings),
         authenticator=Authenticator(believes_basic=believes_basic, has_issuer=settings.oidc.issuer is not None),
         defaults=defaults_of(settings, allowed),
         files=files,

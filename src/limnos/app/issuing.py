@@ -77,7 +77,7 @@ class IssuerKeys:
             ) from None
 
     def _checked(self, text: str) -> Identity:
-        return identity_of(text, self._keys, self.rules, now_ms=self._clock.now_ms())
+        return identity_of(text, self._keys, rules=self.rules, now_ms=self._clock.now_ms())
 
     async def _renew(self) -> None:
         """Fetch the keys, one caller for all who wait; keeps those at hand where that fails."""

@@ -260,7 +260,7 @@ class Application:
                 header = _header_of_key(headers)
             credential = self.services.authenticator.credential(header)
             if credential is None:
-                credential = await sign_in(self.services, header, request_id)
+                credential = await sign_in(self.services, header, request_id=request_id)
             request.credential = credential
             ctx = Context(self.services, credential, request_id)
             if ACTIVE_ROLES in headers and not target.anonymous:

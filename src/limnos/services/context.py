@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 from limnos.model.errors import StalePermit, Unavailable
 from limnos.services.chores import OwnChores
 from limnos.services.credentials import Vendor
-from limnos.services.joint import Joint
 from limnos.services.issuer import NoIssuer
+from limnos.services.joint import Joint
 from limnos.services.lance_descriptions import Descriptions
 from limnos.services.lance_work import NoWorkers
 from limnos.services.lines import Lines

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from limnos.model.errors import Unauthenticated
+
 if TYPE_CHECKING:
     from limnos.model.principals import Identity
 
@@ -32,4 +34,4 @@ class NoIssuer:
 
     async def identity(self, text: str) -> Identity:
         """Refuse."""
-        raise NotImplementedError(f"no issuer is set up to check a token of {len(text)} bytes")
+        raise Unauthenticated(f"No outside issuer is set up here whose token of {len(text)} bytes could be checked")

@@ -41,7 +41,7 @@ class UserSignIn(msgspec.Struct, frozen=True):
     groups: tuple[Principal, ...] | None
 
 
-async def sign_in(services: Services, header: bytes, request_id: str) -> Credential:
+async def sign_in(services: Services, header: bytes, *, request_id: str) -> Credential:
     """Check the JWT of an Authorization header and have the metalakes learn of its user; one at a time for one token.
 
     Raises Unauthenticated, Unavailable.
@@ -55,12 +55,12 @@ async def sign_in(services: Services, header: bytes, request_id: str) -> Credent
         credential = Credential(identity.user, expires_ms=identity.expires_ms)
         for metalake in services.issuer.metalakes:
             with suppress(NotFound, Forbidden):  # no such metalake now; a user who is disabled stays as they are
-                await _tell(Context(services, credential, request_id), metalake, identity)
+                await _tell(Context(services, credential, request_id), metalake, identity=identity)
         authenticator.remember(header, credential, for_s=services.issuer.remember_s)
         return credential
 
 
-async def _tell(ctx: Context, metalake: str, identity: Identity) -> None:
+async def _tell(ctx: Context, metalake: str, *, identity: Identity) -> None:
     """Write what a metalake does not know yet."""
     user = await ctx.read(Scope(metalake), lambda scene: principal_of(scene.view, scene.zone, Kind.USER, identity.user))
     if user is not None:

@@ -1,6 +1,6 @@
 """What lies at the root: a first page, health, metrics, the settings that everyone may know; and who the caller is.
 
-May import `services`, `telemetry` and the shared modules of `limnos.http`.
+May import `services`, `access`, `telemetry` and the shared modules of `limnos.http`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from limnos.services.scene import Scope
 from limnos.telemetry import metrics
 
 if TYPE_CHECKING:
+    from limnos.access.authentication import Authenticator
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.services.context import Context
@@ -46,13 +47,20 @@ async def configs(_request: Request, ctx: Context) -> Response:
     """Answer the settings that clients read before they sign in, under Gravitino's names."""
     services = ctx.services
     told: dict[str, object] = {
-        "gravitino.authenticators": ["simple" if services.authenticator.believes_basic else "oauth"],
+        "gravitino.authenticators": _authenticators(services.authenticator),
         "gravitino.authorization.enable": services.rules.access_enabled,
         "gravitino.schema.separator": services.defaults.separator,
     }
     if services.rules.access_enabled:
         told["gravitino.authorization.serviceAdmins"] = sorted(services.rules.service_admins)
     return json_response(told)
+
+
+def _authenticators(authenticator: Authenticator) -> list[str]:
+    """Name the ways to sign in in Gravitino's words: bearer tokens, of whomever, are `oauth`."""
+    if not authenticator.believes_basic:
+        return ["oauth"]
+    return ["simple", "oauth"] if authenticator.has_issuer else ["simple"]
 
 
 async def whoami(_request: Request, ctx: Context) -> Response:

@@ -1,0 +1,152 @@
+"""Signing in at two nodes by an outside issuer's tokens: groups, rotation, refusals, the issuer away, a client's own setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from tests.issuer import AUDIENCE, Issuer, issuing
+from tests.nodes.process import Process
+from tests.nodes.stores import Cluster
+from tests.nodes.wire import GRAVITINO, PREFIX, Wire, namespace_body, rights_body, rights_path
+
+ROUNDS = 10
+CALLERS = 16
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    """A running issuer."""
+    with issuing() as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def nodes(
+    request: pytest.FixtureRequest, issuer: Issuer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Process, Process]]:
+    """Two nodes over one store that take the issuer's tokens and tokens of their own, and no name that is only said."""
+    cluster = Cluster() if request.param == "postgresql" else None
+    directory = tmp_path_factory.mktemp(request.param)
+    told = {
+        "ACCESS__AUTHENTICATION": "token", "OIDC__ISSUER": issuer.url, "OIDC__AUDIENCES": f"other,{AUDIENCE}",
+        "OIDC__GROUPS_CLAIM": "groups", "OIDC__METALAKES": "lake", "OIDC__REFRESH_S": "1",
+    }  # fmt: skip
+    env = {f"LIMNOS__{name}": value for name, value in told.items()}
+    database = cluster.database() if cluster else None
+    pair = tuple(Process(directory / "data", log=directory / f"{i}.log", database=database, env=env) for i in (0, 1))
+    try:
+        for node in pair:
+            node.start()
+        with_rights(pair[0])
+        yield pair[0], pair[1]
+    finally:
+        for node in pair:
+            node.stop()
+        if cluster is not None:
+            cluster.stop()
+
+
+def with_rights(node: Process) -> None:
+    """Let the group crew use the catalog and its namespace."""
+    admin = Wire(node.uri, token=node.token)
+    admin.do("POST", f"{PREFIX}/namespaces", namespace_body("sea"))
+    admin.do("POST", f"{GRAVITINO}/groups", {"name": "crew"})
+    admin.do("POST", f"{GRAVITINO}/roles", {"name": "sailor", "properties": {}, "securableObjects": []})
+    admin.do("PUT", f"{GRAVITINO}/permissions/groups/crew/grant", {"roleNames": ["sailor"]})
+    admin.do("PUT", rights_path("sailor", "catalog", "main", "grant"), rights_body("use_catalog", "use_schema"))
+    admin.close()
+
+
+def status(node: Process, token: str) -> int:
+    """What the holder of a token is told of the namespace."""
+    wire = Wire(node.uri, token=token)
+    try:
+        return wire.ask("GET", f"{PREFIX}/namespaces/sea").status
+    finally:
+        wire.close()
+
+
+def test_groups_of_tokens_bind_the_next_request(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+    """A token that tells a group opens what the group may see at once; the next one that does not closes it, on both nodes."""
+    for number in range(ROUNDS):
+        here, there = nodes[number % 2], nodes[1 - number % 2]
+        issued = {"iat": 1_700_000_000 + 2 * number}
+
+        inside = issuer.token("ana", groups=["crew"], **issued)
+        assert (status(here, inside), status(there, inside)) == (200, 200)
+        outside = issuer.token("ana", groups=[], iat=issued["iat"] + 1)
+        assert (status(here, outside), status(there, outside)) == (403, 403)
+        assert status(there, inside) == 403, "an older token brings back what a newer one took"
+
+
+def test_disabled_user_is_refused_on_both(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+    """Whom an administrator disables is refused at the next request on both nodes, also with a newer token."""
+    token = issuer.token("dora", groups=["crew"], iat=1_700_000_000)
+    assert [status(node, token) for node in nodes] == [200, 200]
+    admin = Wire(nodes[0].uri, token=nodes[0].token)
+    admin.do("PATCH", "/api/limnos/v1/metalakes/lake/users/dora", {"enabled": False})
+    admin.close()
+
+    newer = issuer.token("dora", groups=["crew"], iat=1_700_000_001)
+    assert [status(node, each) for node in nodes for each in (token, newer)] == [403] * 4
+
+
+def test_keys_rotate_under_load(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+    """While callers go on, the issuer signs by new keys: every token that it gave out is taken, of whichever published key."""
+    issuer.groups = {f"u{i}": ["crew"] for i in range(CALLERS)}
+
+    def call(number: int) -> list[int]:
+        told = []
+        for turn in range(ROUNDS):
+            if number == 0 and turn in (3, 6):
+                issuer.rotate(f"key {turn}")
+            told.append(status(nodes[(number + turn) % 2], issuer.token(f"u{number}")))
+        return told
+
+    with ThreadPoolExecutor(CALLERS) as threads:
+        answers = [each for told in threads.map(call, range(CALLERS)) for each in told]
+
+    assert set(answers) == {200}
+
+
+def test_what_is_no_token_of_the_issuer(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+    """Tokens for others, of others, expired or huge are 401 in the protocol's own words; Basic does not count here."""
+    wrong = [
+        issuer.token("ana", aud="somebody else"), issuer.token("ana", iss="https://other.example.com"),
+        issuer.token("ana", exp=1_700_000_000), issuer.token("anonymous"), issuer.token("ana", pad="x" * 20_000), "a.b.c",
+    ]  # fmt: skip
+
+    assert [status(nodes[0], token) for token in wrong] == [401] * len(wrong)
+    wire = Wire(nodes[0].uri, token=wrong[0])
+    answer = wire.ask("GET", f"{PREFIX}/namespaces/sea")
+    wire.close()
+    assert "is not meant for this server" in answer.message
+
+
+def test_issuer_away(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+    """Without its issuer a node goes on with the keys that it has; a token by another key is 503 until the issuer is back."""
+    assert status(nodes[0], issuer.token("ana")) in (200, 403)
+    issuer.broken = True
+    try:
+        assert status(nodes[0], issuer.token("ana", jti="new")) in (200, 403)
+        issuer.rotate("after")
+        assert status(nodes[0], issuer.token("ana")) == 503
+    finally:
+        issuer.broken = False
+    assert status(nodes[0], issuer.token("ana")) in (200, 403)
+
+
+def test_pyiceberg_signs_in_by_its_own_setting(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+    """PyIceberg's `credential` and `oauth2-server-uri` are all that a user of it has to write."""
+    issuer.groups = {"job": ["crew"]}
+    catalog = load_catalog(
+        "lake", type="rest", uri=f"{nodes[1].uri}/iceberg", warehouse="main", credential="job:secret of job",
+        **{"oauth2-server-uri": issuer.token_url},
+    )  # fmt: skip
+
+    assert catalog.list_namespaces() == [("sea",)]
+    issuer.groups = {}
