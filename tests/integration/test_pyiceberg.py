@@ -461,7 +461,11 @@ def test_nobody_is_told_what_to_send(server: LiveServer) -> None:
         connect(server, token=None)
 
 
-def test_oauth_credential_is_told_to_be_a_token(server: LiveServer) -> None:
-    """A client with credential= reads, in OAuth's own error, that a token goes there instead."""
-    with pytest.raises(OAuthError, match="token=lim_"):
+def test_oauth_credential_is_a_user_and_a_token(server: LiveServer) -> None:
+    """A client with credential=USER:TOKEN signs in; with anything else it reads, in OAuth's own error, what goes there."""
+    assert connect(server, token=None, credential=f"admin:{server.token}").list_namespaces() is not None
+
+    with pytest.raises(OAuthError, match="limnos token create"):
         connect(server, token=None, credential="ana:secret")
+    with pytest.raises(OAuthError, match="credential=USER:TOKEN"):
+        connect(server, token=None, credential=f"ana:{server.token}")

@@ -14,18 +14,19 @@ from limnos.access.actions import Action
 from limnos.access.authentication import ANONYMOUS, hash_secret, new_secret, token_text
 from limnos.model.decisions import Decision, Factor
 from limnos.model.entities import Token
-from limnos.model.errors import BadRequest, Forbidden, NotFound
+from limnos.model.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import Trust
+from limnos.services.context import Context
 from limnos.services.metalakes import metalakes_list
 from limnos.services.scene import Scope
+from limnos.services.signing_in import sign_in
 from limnos.services.users import check_principal_name
 from limnos.view.cold import need
 from limnos.view.keys import token_key, tokens_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
-    from limnos.services.context import Context
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
 
@@ -120,6 +121,27 @@ async def token_create(
     await refuse_former(ctx)
     token = await ctx.write(Scope(), decide, token_insert)
     return token, token_text(token.id, secret)
+
+
+async def token_worth(ctx: Context, text: str) -> tuple[str, int | None]:
+    """Return whom a token speaks for, and for how many seconds yet; None for one that does not end. Raises Unauthenticated."""
+    header = f"Bearer {text}".encode()
+    credential = ctx.services.authenticator.credential(header)
+    if credential is None:
+        credential = await sign_in(ctx.services, header, request_id=ctx.request_id)
+    if credential.user is not None and credential.expires_ms is None:
+        raise Unauthenticated("No secret was sent: write credential=USER:TOKEN, with a token of 'limnos token create'")
+    bearer = Context(ctx.services, credential, ctx.request_id)
+
+    def ends(scene: Scene) -> tuple[str, int | None]:
+        if credential.user is not None:
+            return scene.user, credential.expires_ms
+        own = cast("Token", need(scene.view, token_key(credential.token_id), zone=ROOT_ID))
+        return scene.user, own.expires_at
+
+    user, expires_ms = await bearer.read(Scope(), ends)
+    left_ms = None if expires_ms is None else expires_ms - ctx.services.store.time.now_ms()
+    return user, None if left_ms is None else max(left_ms // 1000, 1)
 
 
 def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:

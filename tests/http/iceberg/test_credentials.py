@@ -85,19 +85,3 @@ def test_nobody_is_served_with_access_off(open_node: Node) -> None:
 def test_gravitino_keeps_its_anonymous(node: Node) -> None:
     """Over Gravitino's protocol no header is the user anonymous, as upstream has it: 403, not 401."""
     assert node.get(f"{API}/lake/catalogs", user=None).status == 403
-
-
-@pytest.mark.parametrize("grant_type", ["client_credentials", "urn:ietf:params:oauth:grant-type:token-exchange"])
-def test_oauth_is_told_what_to_send(node: Node, grant_type: str) -> None:
-    """A client with credential= gets OAuth's own error, which says to give a token instead."""
-    body = f"grant_type={grant_type}&client_id=ana&client_secret=s&scope=catalog".encode()
-
-    answer = node.ask(
-        "POST", "/iceberg/v1/oauth/tokens", body, user=None, content_type="application/x-www-form-urlencoded"
-    )
-
-    assert answer.status == 401
-    assert set(answer.json()) == {"error", "error_description"}
-    assert answer["error"] == "invalid_client"
-    assert "token=lim_" in str(answer["error_description"])
-    assert answer.headers["cache-control"] == "no-store"

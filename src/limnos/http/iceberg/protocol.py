@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.http.iceberg import config, credentials, namespaces, tables, transactions, vended, views
+from limnos.http.iceberg import config, namespaces, oauth, tables, transactions, vended, views
 from limnos.http.iceberg.errors import error_response
 from limnos.http.iceberg.federated import passing
 from limnos.http.iceberg.paths import levels_of, name_of, split
@@ -158,9 +158,7 @@ class IcebergProtocol:
     def __init__(self) -> None:
         load = partial(config.config_load, endpoints=ENDPOINTS)
         config_route: Route[Handler] = Route("GET", "/config", load, "load-config")
-        token_route: Route[Handler] = Route(
-            "POST", "/oauth/tokens", credentials.token_issue, "issue-token", takes="form"
-        )
+        token_route: Route[Handler] = Route("POST", "/oauth/tokens", oauth.token_issue, "issue-token", takes="form")
         reads, writes = prefixless([passing(route) for route in CATALOG_ROUTES])
         terms = Terms(lambda request, ctx: split(request, ctx, 0)[0], _error)
         routes = [
@@ -181,4 +179,5 @@ class IcebergProtocol:
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
         """Give a failure its status and body; the request id is in the header."""
-        return error_response(error, operation=operation)
+        response = error_response(error, operation=operation)
+        return oauth.oauth_error(error, response) if operation == "issue-token" else response

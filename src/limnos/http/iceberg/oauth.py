@@ -1,0 +1,88 @@
+"""OAuth's client credentials: what clients send whose user wrote `credential=`; an API token is the secret.
+
+May import `services`, `model` and the shared modules of `limnos.http`. RFC 6749 (sections 2.3.1, 4.4, 5) and RFC 8693 (token exchange, by
+which clients ask for a token again). The specification keeps this route for such clients only; errors have OAuth's shape, not Iceberg's.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, unquote_plus
+
+from limnos.http.response import Response, json_response
+from limnos.model.errors import BadRequest, Unauthenticated
+from limnos.services.tokens import token_worth
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+
+EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
+ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type, no token
+FIELDS_MAX: Final = 50
+_NO_STORE: Final = ((b"cache-control", b"no-store"),)
+_ERRORS: Final = {400: "invalid_request", 401: "invalid_client"}
+
+
+async def token_issue(request: Request, ctx: Context) -> Response:
+    """Answer a token for client credentials, whose secret is an API token; or the same token again in exchange for itself."""
+    form = _form(await request.body())
+    grant_type = form.get("grant_type")
+    if grant_type == EXCHANGE:
+        client, token = "", form.get("subject_token", "")
+    elif grant_type == "client_credentials":
+        client, token = _client(form, request.headers.get(b"authorization", b"").decode("latin-1"))
+    else:
+        context = {} if grant_type is None else {"oauth": "unsupported_grant_type"}
+        raise BadRequest(f"grant_type is client_credentials or {EXCHANGE}, not {str(grant_type)[:100]!a}", **context)
+    user, expires_in_s = await token_worth(ctx, token)
+    if client not in ("", user):
+        raise Unauthenticated(f"The secret is not a token of the client {client[:100]!a}: write credential=USER:TOKEN")
+    told: dict[str, object] = {"access_token": token, "token_type": "bearer", "issued_token_type": ACCESS_TOKEN}
+    if expires_in_s is not None:
+        told["expires_in"] = expires_in_s
+    if "scope" in form:
+        told["scope"] = form["scope"]
+    return json_response(told, headers=_NO_STORE)
+
+
+def oauth_error(error: Exception, response: Response) -> Response:
+    """Give a refusal OAuth's shape; status, headers and reason stay."""
+    word = getattr(error, "context", {}).get("oauth") or _ERRORS.get(response.status, "temporarily_unavailable")
+    told = json_response(
+        {"error": word, "error_description": str(error)}, response.status, (*response.headers[1:], *_NO_STORE)
+    )
+    told.reason = response.reason
+    return told
+
+
+def _form(body: bytes) -> Mapping[str, str]:
+    """Read a form whose fields come once each. Raises BadRequest."""
+    try:
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=True, max_num_fields=FIELDS_MAX)
+    except (UnicodeDecodeError, ValueError):
+        raise BadRequest(
+            "The body is no form: send grant_type=client_credentials&client_id=…&client_secret=…"
+        ) from None
+    form = dict(pairs)
+    if len(form) < len(pairs):
+        raise BadRequest("A field of the form comes twice: send each once")
+    return form
+
+
+def _client(form: Mapping[str, str], header: str) -> tuple[str, str]:
+    """Return a client's id and secret, from the header (RFC 6749, section 2.3.1) or the form. Raises BadRequest, Unauthenticated."""
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic":
+        return form.get("client_id", ""), form.get("client_secret", "")
+    if "client_secret" in form:
+        raise BadRequest("The client's secret comes in the header and in the form: send it once")
+    try:
+        name, _, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        raise Unauthenticated("The Basic credential is not base64 of 'ID:SECRET' in UTF-8") from None
+    return unquote_plus(name), unquote_plus(secret)

@@ -1,0 +1,113 @@
+"""OAuth's client credentials: an API token is the secret, in a form or a header; refusals have OAuth's shape."""
+
+from __future__ import annotations
+
+import base64
+from urllib.parse import urlencode
+
+import pytest
+
+from limnos.http.iceberg.oauth import EXCHANGE
+from tests.http.driver import Answer, Node
+
+FORM = "application/x-www-form-urlencoded"
+ADDRESS = "/iceberg/v1/oauth/tokens"
+
+
+def token_of(node: Node, user: str, **fields: object) -> str:
+    """Make a token for a user."""
+    made = node.ask("POST", "/api/limnos/v1/tokens", {"name": "t", "user": user, **fields}, user="admin")
+    assert made.status == 200, made.body
+    return str(made["token"])
+
+
+def ask(node: Node, body: bytes | None = None, *, header: str | None = None, **fields: str) -> Answer:
+    """Ask for a token."""
+    form = urlencode(fields).encode() if body is None else body
+    headers = {} if header is None else {"authorization": header}
+    return node.ask("POST", ADDRESS, form, user=None, content_type=FORM, **headers)
+
+
+def test_secret_is_a_token(node: Node) -> None:
+    """Client credentials answer the token itself, with what is left of its life; it opens what the user may see."""
+    token = token_of(node, "admin", expires_in_s=600)
+
+    told = ask(node, grant_type="client_credentials", client_id="admin", client_secret=token, scope="catalog")
+
+    assert told.status == 200
+    assert (told["access_token"], told["token_type"], told["scope"]) == (token, "bearer", "catalog")
+    assert 500 < int(str(told["expires_in"])) <= 600
+    assert told.headers["cache-control"] == "no-store"
+    shown = node.ask("GET", "/api/limnos/v1/whoami", user=None, authorization=f"Bearer {token}")
+    assert shown["user"] == "admin"
+
+
+def test_ways_to_send_it(node: Node) -> None:
+    """The secret may come in a Basic header, percent-encoded or not, or without the client's name; what never ends says no end."""
+    token = token_of(node, "admin")
+    basic = "Basic " + base64.b64encode(f"admin:{token}".encode()).decode()
+
+    for told in (
+        ask(node, grant_type="client_credentials", header=basic),
+        ask(node, grant_type="client_credentials", client_secret=token),
+        ask(node, grant_type=EXCHANGE, subject_token=token, subject_token_type="x"),
+        ask(node, grant_type=EXCHANGE, subject_token=token, header="Bearer wrong"),
+    ):
+        assert told.status == 200, told.body
+        assert told["access_token"] == token
+        assert "expires_in" not in told.json()
+
+
+@pytest.mark.parametrize(
+    "fields, status, error, words",
+    [
+        (
+            {"grant_type": "client_credentials", "client_id": "admin", "client_secret": "s"},
+            401,
+            "invalid_client",
+            "limnos token create",
+        ),
+        ({"grant_type": "client_credentials"}, 401, "invalid_client", "limnos token create"),
+        ({"grant_type": "client_credentials", "client_secret": "None"}, 401, "invalid_client", "credential=USER:TOKEN"),
+        ({"grant_type": "client_credentials", "client_secret": "lim_1_made-up"}, 401, "invalid_client", "wrong"),
+        ({"grant_type": EXCHANGE}, 401, "invalid_client", "limnos token create"),
+        ({"grant_type": "password", "username": "admin"}, 400, "unsupported_grant_type", "not 'password'"),
+        ({"client_secret": "s"}, 400, "invalid_request", "client_credentials"),
+    ],
+)
+def test_what_is_refused(node: Node, fields: dict[str, str], status: int, error: str, words: str) -> None:
+    """Each refusal has OAuth's two fields and says what to send."""
+    told = ask(node, **fields)
+
+    assert told.status == status
+    assert set(told.json()) == {"error", "error_description"}
+    assert told["error"] == error
+    assert words in str(told["error_description"])
+
+
+def test_secret_of_somebody_else(node: Node) -> None:
+    """A token is the secret of its own user alone."""
+    told = ask(node, grant_type="client_credentials", client_id="ana", client_secret=token_of(node, "admin"))
+
+    assert (told.status, told["error"]) == (401, "invalid_client")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\xff=1", b"grant_type", b"a=1&a=2", b"&".join(b"f%d=1" % i for i in range(60)), b'{"grant_type": "x"}'],
+)
+def test_what_is_no_form(node: Node, body: bytes) -> None:
+    """What is no form is 400 in OAuth's shape."""
+    told = ask(node, body)
+
+    assert (told.status, told["error"]) == (400, "invalid_request")
+
+
+def test_revoked_token_is_no_secret(node: Node) -> None:
+    """A token that was revoked gives none, and what was given for it is the same one."""
+    token = token_of(node, "admin")
+    node.ask("DELETE", f"/api/limnos/v1/tokens/{token.split('_')[1]}", user="admin")
+
+    assert ask(node, grant_type="client_credentials", client_secret=token).status == 401
+    assert ask(node, grant_type="client_credentials", client_secret="x", header="Basic !").status == 400
+    assert ask(node, grant_type="client_credentials", header="Basic !").status == 401
