@@ -51,6 +51,7 @@ POLICY = {
     "content": {"supportedObjectTypes": ["CATALOG", "SCHEMA", "TABLE"], "customRules": {"days": 7}},
 }
 BODIES: dict[str, object] = {
+    "issue-token": b"grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=lim_1_wrong",
     "create-namespace": {"namespace": ["n"]}, "update-properties": {"updates": {"k": "v"}},
     "register-table": {"name": "n", "metadata-location": "file:///x"}, "create-table": {"name": "n", "schema": wire.SCHEMA},
     "commit-table": {"updates": [wire.set_properties(k="v")]}, "report-metrics": {"report-type": "scan-report"},
