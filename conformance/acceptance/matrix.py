@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PAGE: Final = Path(__file__).parents[2] / "docs" / "acceptance.md"
 WARM: Final = 3
 """So many requests come before: the first learns, the second finds what the first has learnt, the third is counted."""
+SLACK: Final = 2
 MARK: Final = "<!-- Below here: written by `conformance/run acceptance write`. -->"
 
 
@@ -84,7 +85,25 @@ def written(page: str, found: dict[str, list[list[Cell]]]) -> str:
     return "\n".join((f"{head}{MARK}", "", f"{summary(found)}.", "", *(section(*each) for each in found.items())))
 
 
-def sections(page: str) -> dict[str, str]:
-    """Read the matrices of a page by their titles."""
-    parts = page.partition(MARK)[2].split("### ")[1:]
-    return {part.partition("\n")[0]: f"### {part}".rstrip() + "\n" for part in parts}
+def differences(page: str, title: str, rows: list[list[Cell]]) -> list[str]:
+    """Say where a page tells otherwise of one store; right after a change a few statements more or less are no news."""
+    lines = page.partition(f"### {title}\n")[2].partition("###")[0].strip().splitlines()[2:]
+    told = {line.split(" | ")[0].removeprefix("| "): line.rstrip(" |").split(" | ")[1:] for line in lines}
+    found = []
+    for change, row in zip(CHANGES, rows, strict=True):
+        written = told.get(change.title, [])
+        if [_firm(text) for text in written] != [_firm(str(cell)) for cell in row] or any(
+            abs(_following(text) - cell.following) > SLACK for text, cell in zip(written, row, strict=True)
+        ):
+            found.append(f"{change.title}: {' | '.join(map(str, row))}; the page: {' | '.join(written)}")
+    return found
+
+
+def _firm(text: str) -> list[str]:
+    """What a cell says but for the statements right after the change."""
+    words = text.split(", ")
+    return [words[0], words[-1]]
+
+
+def _following(text: str) -> int:
+    return int(text.split(", ")[1])

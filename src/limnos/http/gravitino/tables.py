@@ -18,6 +18,7 @@ from limnos.http.gravitino.dto import compact, identifiers, ok
 from limnos.http.gravitino.leaves import dropped, named, place_of
 from limnos.http.gravitino.told import Body, names_of, told, told_body
 from limnos.http.gravitino.updates import VariedUpdate
+from limnos.http.response import Response
 from limnos.http.routing import ANY_BODY_BYTES, Route
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, Unsupported
@@ -32,6 +33,7 @@ from limnos.services.lance_describing import At
 from limnos.services.lance_lists import tables_of
 from limnos.services.lance_roots import levels_within
 from limnos.services.lance_sights import Sight, contents, sight_of, tables_in
+from limnos.services.lasting import lasting_of
 from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY
 from limnos.services.scene import Scope
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.gravitino.leaves import Place
     from limnos.http.request import Request
-    from limnos.http.response import Response
     from limnos.model.entities import Document
     from limnos.names.path import Levels
     from limnos.services.context import Context
@@ -88,16 +89,20 @@ async def tables_list(request: Request, ctx: Context) -> Response:
     """Answer the tables of a schema that the caller may see."""
     metalake, catalog, schema = names_of(request)
 
-    def read(scene: Scene) -> list[str] | tuple[Sight, Levels] | Seen:
+    def read(scene: Scene) -> Response | list[str] | tuple[Sight, Levels] | Seen:
         levels = levels_within(scene, codec_of(scene).split(schema))
         if format_of(scene) == SOURCE:
             return source_tables.tables_seen(scene, levels)
         if format_of(scene) != LANCE:
-            return tables.tables_list(scene, levels).texts()
+            response = identifiers([metalake, catalog, schema], tables.tables_list(scene, levels).texts())
+            response.lasting = lasting_of(scene, ctx.credential) if request.may_be_kept else None
+            return response
         sight = sight_of(scene, Action.TABLE_LIST)
         return tables_of(scene, levels, asked=EVERY).texts() if sight is None else (sight, levels)
 
     found = await ctx.read(Scope(metalake, catalog), read)
+    if isinstance(found, Response):
+        return found
     if isinstance(found, Seen):
         found = await source_tables.tables_list(ctx, found)
     if isinstance(found, tuple):
@@ -111,7 +116,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
     metalake, catalog, schema, name = names_of(request)
     scope, action = Scope(metalake, catalog), _action(request)
 
-    def read(scene: Scene) -> Levels | Json | Sought:
+    def read(scene: Scene) -> Levels | Response | Sought:
         levels = levels_within(scene, codec_of(scene).split(schema))
         if format_of(scene) == SOURCE:
             return seek(scene, Kind.TABLE, path=(*levels, name), action=action)
@@ -120,11 +125,15 @@ async def table_load(request: Request, ctx: Context) -> Response:
                 tables.table_find(scene, levels, name, action, wanted=LANCE)
             return (*levels, name)
         node = tables.table_find(scene, levels, name, action).entity
-        return _iceberg_table(node, scene.document(node.id))
+        response = ok(table=_iceberg_table(node, scene.document(node.id)))
+        if request.may_be_kept:
+            about = (Kind.TABLE, (*levels, name), action)
+            response.lasting = lasting_of(scene, ctx.credential, about=about, document=True)
+        return response
 
     found = await ctx.read(scope, read)
-    if isinstance(found, dict):
-        return ok(table=found)
+    if isinstance(found, Response):
+        return found
     if isinstance(found, Sought):
         return ok(table=_source_table(await source_tables.table_load(ctx, found), name=name))
     state = await lance_describing.table_describe(ctx, scope, levels=found, at=At(), detailed=True, looks=False)
