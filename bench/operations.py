@@ -19,6 +19,7 @@ from bench import seed
 from limnos.model.uuids import new_uuid
 
 PREFIX: Final = "/iceberg/v1/lake.main"
+SCHEMAS: Final = "/api/metalakes/lake/catalogs/main/schemas"
 CHANGES: Final = "/api/limnos/v1/metalakes/lake/catalogs/main/changes"
 RATIO_AIM: Final = 1.25
 """At most this much more CPU on the largest tree than on the smallest."""
@@ -356,6 +357,49 @@ def _crowd_mixed(size: int) -> Callable[[Case], list[bytes]]:
     return make
 
 
+def _gravitino_loads(case: Case) -> list[bytes]:
+    """Any of 1,000 tables, over Gravitino REST."""
+    return _shuffled(
+        [
+            request(case, "GET", f"{SCHEMAS}/hot{space}/tables/t{table}", user="reader")
+            for space in range(seed.HOT_NAMESPACES)
+            for table in range(seed.HOT_TABLES)
+        ]
+    )
+
+
+def _gravitino_list(case: Case) -> list[bytes]:
+    return [request(case, "GET", f"{SCHEMAS}/list1000/tables", user="picker")] * case.connections
+
+
+def _gravitino_creates(case: Case) -> list[bytes]:
+    """Tables of ten columns and ten properties, as over Iceberg REST."""
+    serial = next(_serial)
+    types = ("long", "string", "double", "timestamp_tz", "decimal(18,2)")
+    told = [
+        {"name": f"column_{i:04}", "type": types[i % len(types)], "nullable": True, "comment": "what it holds"}
+        for i in range(10)
+    ]
+    properties = new_table("", width=0)["properties"]
+    body = {"name": f"gravitino_{serial:03}_00000", "comment": None, "columns": told, "properties": properties}
+    whole = request(case, "POST", f"{SCHEMAS}/made/tables", user="writer", body=body)
+    return [whole.replace(b"_00000", b"_%05d" % i) for i in range(12_000)]
+
+
+def _gravitino_alters(case: Case) -> list[bytes]:
+    """Set one property; every table belongs to one connection."""
+    tables = seed.COMMIT_TABLES // case.connections * case.connections
+    serial = next(_serial)
+    return [
+        request(
+            case, "PUT", f"{SCHEMAS}/commits/tables/t{table}", user="writer",
+            body={"updates": [{"@type": "setProperty", "property": "bench", "value": f"{serial}.{turn}"}]},
+        )
+        for turn in range(8)
+        for table in range(tables)
+    ]  # fmt: skip
+
+
 def _changes(case: Case) -> list[bytes]:
     """The first hundred changes of the catalog that are kept: those of the writes above, as who made them sees them."""
     return [request(case, "GET", f"{CHANGES}?limit=100", user="writer")] * case.connections
@@ -446,6 +490,16 @@ OPERATIONS: Final = (
     Operation(
         key="create-namespace", title="create namespace among 5,000", requests=_create_namespaces, writes=True, once=True,
         count_max=1_000,
+    ),
+    Operation(key="gravitino-load", title="Gravitino: load table, 6 KB", requests=_gravitino_loads),
+    Operation(
+        key="gravitino-list", title="Gravitino: list 1,000 tables, 3,000 single grants", requests=_gravitino_list, names=_PICKED[1_000],
+    ),
+    Operation(
+        key="gravitino-create", title="Gravitino: create table", requests=_gravitino_creates, writes=True, once=True, files=(2, 2_300),
+    ),
+    Operation(
+        key="gravitino-alter", title="Gravitino: alter table, set one property", requests=_gravitino_alters, writes=True, files=(0, 6_500),
     ),
     Operation(key="feed", title="changes: a hundred of a catalog's", requests=_changes),
     Operation(key="feed-quiet", title="changes: none", requests=_no_changes),
