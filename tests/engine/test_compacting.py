@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec import structs
 
+from limnos.engine.compacting import SWEEP_EVERY_MS, sweeping
 from limnos.sqlpp.jobs import Tidying
 from tests.engine.conftest import Do
 from tests.engine.living import Asking
@@ -93,6 +94,29 @@ def test_old_states_and_debris_go(asking: Asking, do: Do) -> None:
     assert do(asking.query("select value o.id from old as o order by o.id")) == [0, 1, 2]
     do(asking.insert("old", "{'id': 3}"))
     assert len(asking.table("old").scan().to_arrow()) == 4
+    left.write_bytes(b"what another one left")
+    os.utime(left, (then, then))
+    assert compact(asking, do, "old", debris=True) == {"rewritten": 2, "written": 1, "debris": 0}  # not again so soon
+    assert len(asking.table("old").snapshots()) == 3
+
+
+@pytest.mark.parametrize(
+    "marks,before_ms,expected",
+    [
+        ([], 100, (100, "100")),
+        ([], None, (None, None)),
+        (["100"], None, (None, "100")),
+        (["100", "90"], 100 + SWEEP_EVERY_MS - 1, (None, "100")),
+        (["90", "100"], 100 + SWEEP_EVERY_MS, (100 + SWEEP_EVERY_MS, str(100 + SWEEP_EVERY_MS))),
+        (["500"], 100, (None, "500")),
+        (["x", "-1", "²"], 100, (100, "100")),
+    ],
+)
+def test_files_are_swept_once_a_day(
+    marks: list[str], before_ms: int | None, expected: tuple[int | None, str | None]
+) -> None:
+    """By what the states say; what is no number says nothing."""
+    assert sweeping(marks, before_ms) == expected
 
 
 def test_a_dataset_without_rows(asking: Asking, do: Do) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from limnos.engine.tables import loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
@@ -26,6 +26,9 @@ GROUP_BYTES: Final = 512 << 20
 """How much is rewritten by one commit."""
 DELETES_OF_A_FILE: Final = 8
 """A file of any size is written anew when so many files say what is deleted in it."""
+SWEPT: Final = "sqlpp.swept-before-ms"
+"""Of a state: files older than this had been swept, as far as nothing named them."""
+SWEEP_EVERY_MS: Final = 86_400_000
 _PLAIN: Final = re.compile(r"(file|s3|s3a)://?/?[A-Za-z0-9_./=-]+")
 """Locations that every library spells alike: elsewhere a live file might be taken for another one."""
 
@@ -38,16 +41,39 @@ def compacted(
     told = {"rewritten": 0, "written": 0, "debris": 0}
     if table.currentSnapshot() is not None:
         stop()
-        found = _rewritten(spark, table, tidying=tidying, number=number)
+        sweeps_to, marked = sweeping(_marks(table), tidying.debris_before_ms)
+        found = _rewritten(spark, table, tidying=tidying, said={"sqlpp.statement": number, SWEPT: marked})
         told |= {"rewritten": int(found.rewrittenDataFilesCount()), "written": int(found.addedDataFilesCount())}
         stop()
         table.refresh()
         before_ms = expires_before(table, tidying)
-        _actions(spark).expireSnapshots(table).expireOlderThan(before_ms).retainLast(1).execute()
+        if _has_older(table, before_ms):
+            _actions(spark).expireSnapshots(table).expireOlderThan(before_ms).retainLast(1).execute()
         stop()
-        if tidying.debris_before_ms is not None:
-            told["debris"] = _swept(spark, table, before_ms=tidying.debris_before_ms)
+        if sweeps_to is not None:
+            told["debris"] = _swept(spark, table, before_ms=sweeps_to)
     yield json.dumps(told)
+
+
+def sweeping(marks: Iterable[str], before_ms: int | None) -> tuple[int | None, str | None]:
+    """Before which moment files are swept now, if at all, and how far they have been then: to be written down in the state that is made."""
+    before = max((int(each) for each in marks if each.isascii() and each.isdigit()), default=None)
+    if before_ms is None:
+        return None, None if before is None else str(before)
+    if before is not None and before_ms < before + SWEEP_EVERY_MS:
+        return None, str(before)
+    return before_ms, str(before_ms)
+
+
+def _marks(table: JavaObject) -> list[str]:
+    """How far the table's states say that files have been swept."""
+    return [str(found) for one in table.snapshots() if (found := one.summary().get(SWEPT)) is not None]
+
+
+def _has_older(table: JavaObject, before_ms: int) -> bool:
+    """Whether a former state may go: to look for its files takes longer than all else."""
+    current = table.currentSnapshot().snapshotId()
+    return any(one.timestampMillis() < before_ms for one in table.snapshots() if one.snapshotId() != current)
 
 
 def _actions(spark: SparkSession) -> JavaObject:
@@ -57,8 +83,13 @@ def _actions(spark: SparkSession) -> JavaObject:
     return machine.org.apache.iceberg.spark.actions.SparkActions.get(spark._jsparkSession)  # noqa: SLF001
 
 
-def _rewritten(spark: SparkSession, table: JavaObject, *, tidying: Tidying, number: str) -> JavaObject:
-    action = _actions(spark).rewriteDataFiles(table).binPack().snapshotProperty("sqlpp.statement", number)
+def _rewritten(
+    spark: SparkSession, table: JavaObject, *, tidying: Tidying, said: Mapping[str, str | None]
+) -> JavaObject:
+    action = _actions(spark).rewriteDataFiles(table).binPack()
+    for name, text in said.items():
+        if text is not None:
+            action = action.snapshotProperty(name, text)
     for name, value in (
         ("target-file-size-bytes", tidying.target_bytes),
         ("max-file-group-size-bytes", GROUP_BYTES),
