@@ -111,6 +111,8 @@ class Services:
         """Of tokens from outside."""
         self.signing_in = Lines()
         """Of requests that bring the same token of an issuer for the first time."""
+        self.tended: dict[int, int] = {}
+        """Until when debris of a dataset is looked after by a task that is on the list, by the table's id."""
         self.locks = Locks(gate, store)
         """Of SQL++ statements."""
 

@@ -86,7 +86,7 @@ async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) ->
             raise
     document = await ctx.look_up(lambda: document_read(payload.table_id))
     left = 0 if document is None else files_of(document.body)
-    return None if left < payload.files else f"{left} files are left"
+    return None if not payload.files or left < payload.files else f"{left} files are left"
 
 
 def _job(ctx: Context, target: Target, *, held: Held, credential: str) -> EngineJob:

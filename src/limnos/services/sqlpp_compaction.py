@@ -1,4 +1,4 @@
-"""Compaction is asked for: a statement that leaves its dataset in many small files leaves a task, too.
+"""Compaction is asked for: by a statement that leaves its dataset in many small files, and once more for days later by the first of many, for what killed ones leave.
 
 May import the rooms below. Knows no engine and no wire format. Who writes last has the task done in its name and with what its credential was worth, so that nothing
 is done to a dataset that its writer may not do. What was tried and left many files is tried again only when there are twice as many.
@@ -27,13 +27,21 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.compaction")
 COMPACT: Final = "compact-dataset"
+TEND: Final = "tend-dataset"
+TENDS_AFTER_MS: Final = 2 * 86_400_000
+"""So long after the files of its statements are of age: files are swept once a day, and a statement takes its time."""
+TENDED_MAX: Final = 100_000
+"""Of so many datasets a node knows that a task is on the list."""
 TARGET_BYTES: Final = 64 << 20
 """How large files are made; what comes near to it is left as it is."""
 DECODED_INLINE_BYTES: Final = 64 << 10
 
 
 class CompactPayload(msgspec.Struct, frozen=True):
-    """Which dataset, where it lay, how many files too many it had; in whose name, and what its credential was worth."""
+    """Which dataset, where it lay, how many files too many it had; in whose name, and what its credential was worth.
+
+    `covers_ms` is of a task for later: for what statements leave until then it comes late enough.
+    """
 
     table_id: int
     path: tuple[str, ...]
@@ -41,6 +49,7 @@ class CompactPayload(msgspec.Struct, frozen=True):
     user: str
     trust: Trust
     root_id: int | None
+    covers_ms: int = 0
 
 
 class _Summary(msgspec.Struct):
@@ -88,10 +97,43 @@ async def _ask(ctx: Context, table_id: int, *, path: Levels) -> None:
     files = await asyncio.to_thread(files_of, document.body) if large else files_of(document.body)
     if files < least:
         return
-    user, (trust, root_id) = await ctx.read(Scope(), lambda scene: (scene.user, worth_of(ctx, scene, user=scene.user)))
-    payload = CompactPayload(table_id, path, files, user, trust, root_id)
+    payload = await _payload(ctx, table_id, path=path, files=files)
     if await ctx.services.store.submit(upkeep_permit("limnos"), partial(_leave, payload)):
         ctx.services.wake_worker()
+
+
+async def _payload(ctx: Context, table_id: int, *, path: Levels, files: int = 0, covers_ms: int = 0) -> CompactPayload:
+    user, (trust, root_id) = await ctx.read(Scope(), lambda scene: (scene.user, worth_of(ctx, scene, user=scene.user)))
+    return CompactPayload(table_id, path, files, user, trust, root_id, covers_ms)
+
+
+async def tending_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
+    """See, before a dataset is written to, that a task is on the list for when the files are of age that a killed statement leaves. What goes wrong here is for the log."""
+    services, age_ms = ctx.services, ctx.services.defaults.sqlpp_debris_ms
+    now_ms = services.store.time.now_ms()
+    if not (services.defaults.sqlpp_compact_files and age_ms) or services.tended.get(table_id, 0) > now_ms:
+        return
+    try:
+        payload = await _payload(ctx, table_id, path=path, covers_ms=now_ms + age_ms)
+        covers_ms = await services.store.submit(
+            upkeep_permit("limnos"), partial(_leave_later, payload, 2 * age_ms + TENDS_AFTER_MS)
+        )
+    except LimnosError as error:
+        log.warning("a dataset's debris could not be put on the list", table=table_id, error=error.message)
+        return
+    if len(services.tended) >= TENDED_MAX:
+        services.tended.clear()
+    services.tended[table_id] = covers_ms
+
+
+def _leave_later(payload: CompactPayload, delay_ms: int, tx: Tx) -> int:
+    """Leave a task for later, unless there is one that covers what is written now; says until when it does."""
+    for _, text, has_ended in tx.tasks.of_kind(TEND):
+        before = msgspec.json.decode(text, type=CompactPayload)
+        if before.table_id == payload.table_id and not has_ended and before.covers_ms > tx.now_ms:
+            return before.covers_ms
+    tx.tasks.create(TEND, msgspec.json.encode(payload).decode(), delay_ms=delay_ms)
+    return payload.covers_ms
 
 
 def _leave(payload: CompactPayload, tx: Tx) -> bool:

@@ -17,7 +17,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.display import render as shown
-from limnos.services.sqlpp_compaction import compaction_ask
+from limnos.services.sqlpp_compaction import compaction_ask, tending_ask
 from limnos.services.sqlpp_datasets import external_ref_of, ref_of
 from limnos.services.sqlpp_files import source_checked
 from limnos.services.sqlpp_names import scope_of, with_names
@@ -96,6 +96,8 @@ async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes,
     work = await _work(session, statement, target=target, apart=len(parsed.text) > TEXT_SHORT)
     if session.compiles_only:
         return
+    if target.ref.key:
+        await tending_ask(session.ctx, table_id=target.table_id, path=target.path)
     async with in_line(session.ctx, target, seconds=session.seconds_left) as held:
         change = Change(target, held, f"{session.ctx.request_id}-{uuid4().hex}")
         try:

@@ -20,7 +20,7 @@ from limnos.services.lance_tables import LANCE_PURGE
 from limnos.services.purges import PURGE, PurgePayload, purge_run
 from limnos.services.sqlpp_compacting import LEASE_MS as COMPACT_LEASE_MS
 from limnos.services.sqlpp_compacting import compact_run
-from limnos.services.sqlpp_compaction import COMPACT, CompactPayload
+from limnos.services.sqlpp_compaction import COMPACT, TEND, CompactPayload
 from limnos.services.sqlpp_results import EXPIRED_AT_ONCE
 from limnos.store.idempotency import PRUNED_AT_ONCE
 from limnos.store.pipelines import declarations_prune
@@ -148,6 +148,7 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
             TaskKind(PURGE, told(PurgePayload, _purge), tries=5),
             TaskKind(LANCE_PURGE, told(LancePurgePayload, _purge_lance), tries=5),
             TaskKind(COMPACT, told(CompactPayload, _compact), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True),
+            TaskKind(TEND, told(CompactPayload, _compact), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True),
             TaskKind(PRUNE_OUTCOMES, told(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),
             TaskKind(PRUNE_RUNS, told(NoPayload, _prune_runs), tries=5, every_s=PRUNE_RUNS_EVERY_S),
             TaskKind(PRUNE_RESULTS, told(NoPayload, _prune_results), tries=5, every_s=PRUNE_RESULTS_EVERY_S),

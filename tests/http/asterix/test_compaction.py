@@ -9,13 +9,15 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from typing import Any
 
+import msgspec
 import pytest
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.sqlpp_compaction import COMPACT, files_of
+from limnos.services.sqlpp_compaction import COMPACT, TEND, TENDS_AFTER_MS, CompactPayload, files_of
 from limnos.services.sqlpp_engine import NoEngine
+from limnos.sqlpp.errors import OutcomeUnknown
 from limnos.sqlpp.jobs import EngineJob
-from tests.http.asterix.wire import ask, rows
+from tests.http.asterix.wire import ask, refusal, rows
 from tests.http.driver import API, Answer, Node, grant
 from tests.http.iceberg.wire import point, snapshot, table_path
 
@@ -59,6 +61,15 @@ class Counting:
         """Nothing is there."""
 
 
+class Broken(NoEngine):
+    """An engine that ends in the middle of each job."""
+
+    async def run(self, job: EngineJob) -> AsyncIterator[bytes]:
+        """End."""
+        raise OutcomeUnknown
+        yield b""
+
+
 @pytest.fixture
 def lake(shared: Node) -> Iterator[Node]:
     """A node with a dataset."""
@@ -68,7 +79,9 @@ def lake(shared: Node) -> Iterator[Node]:
     yield shared
     services.engine = engine
     rows(shared, "drop dataset heaps if exists; drop type Heap if exists")
-    sql(shared, "DELETE FROM task WHERE kind = ?", COMPACT)
+    for kind in (COMPACT, TEND):
+        sql(shared, "DELETE FROM task WHERE kind = ?", kind)
+    services.tended.clear()
 
 
 def with_engine(node: Node, files: int = MANY + 1, *, left: int = 1) -> Counting:
@@ -219,3 +232,52 @@ def test_a_node_without_an_engine(lake: Node) -> None:
     ((error, _, ended_at),) = tasks(lake)
     assert "install the extra 'spark'" in str(error)
     assert ended_at is None
+
+
+def test_what_killed_statements_leave_is_looked_after(lake: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first statement writes, a task is left for when its files would be of age, also where it comes to nothing; later ones leave none until it covers them no more."""
+    with_engine(lake, 1)
+    services = lake.built.services
+    services.engine = Broken()
+    refusal(lake, INSERT)
+    services.engine = with_engine(lake, 1)
+    rows(lake, INSERT)
+    services.tended.clear()  # as another node, or after a start
+    rows(lake, INSERT)
+    ((first_due, text),) = sql(lake, "SELECT due_at - created_at, payload FROM task WHERE kind = ?", TEND)
+    covers_ms = msgspec.json.decode(text, type=CompactPayload).covers_ms
+    monkeypatch.setattr(services.store.time, "now_ms", lambda: covers_ms + 1)
+    rows(lake, INSERT)
+
+    assert first_due == 2 * services.defaults.sqlpp_debris_ms + TENDS_AFTER_MS
+    assert [due for due, _ in sql(lake, "SELECT due_at, id FROM task WHERE kind = ? ORDER BY id", TEND)] == [
+        covers_ms + services.defaults.sqlpp_debris_ms + TENDS_AFTER_MS,
+        covers_ms + 1 + first_due,
+    ]
+
+
+def test_a_dataset_is_tended_when_it_is_due(lake: Node) -> None:
+    """The task is a compaction, in the name of who wrote; it leaves nothing, however many files stay."""
+    engine = with_engine(lake, 2, left=2)
+    rows(lake, INSERT)
+    worked(lake)
+    assert [job.kind for job in engine.jobs] == ["insert"]
+    sql(lake, "UPDATE task SET due_at = 0 WHERE kind = ?", TEND)
+
+    worked(lake)
+
+    assert [job.kind for job in engine.jobs] == ["insert", "compact"]
+    assert [each.status for each in engine.answers] == [200, 200]
+    assert sql(lake, "SELECT 1 FROM task WHERE kind = ?", TEND) == []
+
+
+def test_where_nothing_is_compacted_nothing_is_tended(lake: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either setting turns it off; a table of others is left alone."""
+    services = lake.built.services
+    with_engine(lake, 1)
+    for name in ("sqlpp_compact_files", "sqlpp_debris_ms"):
+        with monkeypatch.context() as patch:
+            patch.setattr(services, "defaults", services.defaults._replace(**{name: 0}))
+            rows(lake, INSERT)
+
+    assert sql(lake, "SELECT 1 FROM task WHERE kind = ?", TEND) == []
