@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from limnos.services.work import Work
 
 log = get_logger("limnos.compaction")
-WAITS_S: Final = 120.0
-"""How long it waits for those who write."""
+WAITS_S: Final = 600.0
+"""How long it waits for those who write: who gives up has lost its place in the line, and comes behind them all again."""
 LASTS_S: Final = 300.0
 """How long writers wait for it at the most."""
 LEASE_MS: Final = 60_000
