@@ -116,7 +116,7 @@ async def tending_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
     try:
         payload = await _payload(ctx, table_id, path=path, covers_ms=now_ms + age_ms)
         covers_ms = await services.store.submit(
-            upkeep_permit("limnos"), partial(_leave_later, payload, 2 * age_ms + TENDS_AFTER_MS)
+            upkeep_permit("limnos"), partial(_leave_later, payload, delay_ms=2 * age_ms + TENDS_AFTER_MS)
         )
     except LimnosError as error:
         log.warning("a dataset's debris could not be put on the list", table=table_id, error=error.message)
@@ -126,7 +126,7 @@ async def tending_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
     services.tended[table_id] = covers_ms
 
 
-def _leave_later(payload: CompactPayload, delay_ms: int, tx: Tx) -> int:
+def _leave_later(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
     """Leave a task for later, unless there is one that covers what is written now; says until when it does."""
     for _, text, has_ended in tx.tasks.of_kind(TEND):
         before = msgspec.json.decode(text, type=CompactPayload)
