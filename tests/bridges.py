@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -102,3 +102,10 @@ def bridge_to(database: str) -> Iterator[Bridge]:
         yield bridge
     finally:
         bridge.close()
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback that nobody has, all different."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 from conformance.kit.jars import class_path
 from limnos.spark.jars import cache_directory
 from limnos.spark.java import find_java
-from tests.bridges import Bridge
+from tests.bridges import Bridge, free_ports
 
 LOCK = Path(__file__).with_name("kafka.lock")
 USER, PASSWORD = "limnos", "kafka-s3cret"
@@ -33,7 +33,7 @@ class KafkaServer:
     """A broker. `bridge.port` is where it says it is, `port` its own, `login_port` that for users."""
 
     def __init__(self, folder: Path) -> None:
-        self.port, self.login_port, controller, inner = _free_ports(4)
+        self.port, self.login_port, controller, inner = free_ports(4)
         self.bridge = Bridge(inner)
         settings = folder / "server.properties"
         settings.write_text(_settings(folder, (inner, self.bridge.port), self.port, self.login_port, controller))
@@ -88,12 +88,6 @@ def _settings(folder: Path, bridged: tuple[int, int], port: int, login_port: int
         "offsets.topic.replication.factor": 1, "log.index.size.max.bytes": 4096, "transaction.state.log.replication.factor": 1, "transaction.state.log.min.isr": 1,
     }  # fmt: skip
     return "".join(f"{name}={value}\n" for name, value in said.items())
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in sockets]
 
 
 @contextmanager

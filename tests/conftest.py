@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from tests.backends import Database, Lab, PostgresServer
     from tests.brokers import KafkaServer
+    from tests.metastores import HiveServer
 
 # A busy machine must not turn a correct property into a failure.
 settings.register_profile("limnos", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -41,6 +42,15 @@ def kafka_server() -> Iterator[KafkaServer]:
     from tests.brokers import kafka_server
 
     with kafka_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hive_server() -> Iterator[HiveServer]:
+    """A Hive metastore for this test process, started when the first test wants it."""
+    from tests.metastores import hive_server
+
+    with hive_server() as server:
         yield server
 
 

@@ -106,6 +106,7 @@ MESSAGING_PROVIDER = "messaging"
 POSTGRESQL_PROVIDER = "jdbc-postgresql"
 KAFKA_PROVIDER = "kafka"
 REST_PROVIDER = "iceberg-rest"
+HIVE_PROVIDER = "hive"
 SHARED_SPACE = "object"
 """The name space that everything below one parent shares in a Lance catalog."""
 TABLE_FORMATS: Final[Mapping[str, str]] = {ICEBERG_PROVIDER: "iceberg", GENERIC_PROVIDER: "lance"}
@@ -122,6 +123,7 @@ SOURCED: Final[Mapping[str, str]] = {
     POSTGRESQL_PROVIDER: "RELATIONAL",
     KAFKA_PROVIDER: "STREAM",
     REST_PROVIDER: "RELATIONAL",
+    HIVE_PROVIDER: "RELATIONAL",
 }
 """Providers whose catalogs show what an outside system has, with their type: what it has is no row of `node` until something hangs on it."""
 FEDERATED: Final = frozenset({REST_PROVIDER})

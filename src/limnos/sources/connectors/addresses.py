@@ -20,6 +20,9 @@ _HOST: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,253})|\[[0-9A-Fa-f:.]{
 _PORTS: Final = {"http": 80, "https": 443}
 
 
+METASTORES_MAX: Final = 8
+
+
 class Address(NamedTuple):
     """A host and a port; IPv6 in brackets."""
 
@@ -107,3 +110,25 @@ def http_url(text: str, *, name: str) -> HttpUrl:
         raise BadRequest(f"{told} has a step such as .. in its path: write where it leads")
     address = address_of(host, stated or _PORTS[parts.scheme], told=told)
     return HttpUrl(address, f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/"))
+
+
+def metastore_addresses(text: str, *, name: str) -> tuple[Address, ...]:
+    """Read `thrift://host:port`, several separated by commas. Raises BadRequest."""
+    told = f"Property {name}"
+    found = [each.strip() for each in text.split(",") if each.strip()]
+    if not 0 < len(found) <= METASTORES_MAX:
+        raise BadRequest(
+            f"{told} is missing: say thrift://HOST:PORT of one to {METASTORES_MAX} metastores, separated by commas"
+        )
+    return tuple(_metastore(each, told=told) for each in found)
+
+
+def _metastore(text: str, *, told: str) -> Address:
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise BadRequest(f"{told} is thrift://HOST:PORT") from None
+    if parts.scheme != "thrift" or parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
+        raise BadRequest(f"{told} is thrift://HOST:PORT, and nothing more")
+    return address_of(host, port or 9083, told=told)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import sqlalchemy as sa
 
 from limnos.model.errors import BadRequest, Unsupported
-from limnos.model.kinds import KAFKA_PROVIDER, POSTGRESQL_PROVIDER, REST_PROVIDER
-from limnos.sources.connectors.addresses import database_url, http_url, require_allowed
+from limnos.model.kinds import HIVE_PROVIDER, KAFKA_PROVIDER, POSTGRESQL_PROVIDER, REST_PROVIDER
+from limnos.sources.connectors.addresses import database_url, http_url, metastore_addresses, require_allowed
 from limnos.sources.connectors.broker_settings import broker_settings
 from limnos.sources.connectors.databases import Database, Manner
 from limnos.sources.connectors.iceberg_rest import RestSource
@@ -20,7 +20,7 @@ from limnos.sources.connectors.rest_session import Place, Session
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from limnos.sources.connectors.addresses import DatabaseUrl
+    from limnos.sources.connectors.addresses import Address, DatabaseUrl
     from limnos.sources.connectors.broker_settings import BrokerSettings
     from limnos.sources.connectors.capabilities import BaseCatalog
 
@@ -34,6 +34,7 @@ WAREHOUSE: Final = "warehouse"
 TOKEN: Final = "token"  # noqa: S105 - the name of a property
 CREDENTIAL: Final = "credential"
 TOKEN_URI: Final = "oauth2-server-uri"  # noqa: S105 - the name of a property
+METASTORES: Final = "metastore.uris"
 SCOPE: Final = "scope"
 VENDED: Final = "vended-credentials"
 NEVER, TO_WRITERS, TO_READERS = "never", "to-writers", "to-readers"
@@ -83,12 +84,39 @@ def _kafka(properties: Mapping[str, str], limits: Limits) -> BaseCatalog:
     try:
         from limnos.sources.connectors.brokers import Brokers  # noqa: PLC0415 - its library comes with the extra
     except ImportError:
-        raise Unsupported("Catalogs of provider kafka need a part of this server: install limnos[kafka]") from None
+        raise _lacks(KAFKA_PROVIDER) from None
     return Brokers(settings, allowed=limits.addresses, timeout_s=limits.timeout_s)
 
 
 def _kafka_checked(properties: Mapping[str, str], limits: Limits) -> BrokerSettings:
     return broker_settings(properties, allowed=limits.addresses)
+
+
+def _lacks(extra: str) -> Unsupported:
+    return Unsupported(
+        f"Catalogs of provider {extra} need a part of this server: in its checkout run pip install '.[{extra}]'"
+    )
+
+
+def _hive(properties: Mapping[str, str], limits: Limits) -> BaseCatalog:
+    addresses = _hive_checked(properties, limits)
+    try:
+        from limnos.sources.connectors.metastore import Metastore  # noqa: PLC0415 - its library comes with the extra
+    except ImportError:
+        raise _lacks(HIVE_PROVIDER) from None
+    return Metastore(addresses, timeout_s=limits.timeout_s)
+
+
+def _hive_checked(properties: Mapping[str, str], limits: Limits) -> tuple[Address, ...]:
+    for name, value in properties.items():
+        if name.startswith("kerberos.") or (name == "impersonation-enable" and value.lower() != "false"):
+            raise BadRequest(
+                f"Property {name} is not taken: the server comes to a metastore as itself, without Kerberos"
+            )
+    addresses = metastore_addresses(properties.get(METASTORES) or "", name=METASTORES)
+    for each in addresses:
+        require_allowed(each, limits.addresses, told=f"Property {METASTORES}")
+    return addresses
 
 
 def _stated(properties: Mapping[str, str], name: str) -> str:
@@ -134,11 +162,13 @@ _OPENED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], BaseCatalog]]]
     POSTGRESQL_PROVIDER: _postgresql,
     KAFKA_PROVIDER: _kafka,
     REST_PROVIDER: _rest,
+    HIVE_PROVIDER: _hive,
 }
 _CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], object]]] = {
     POSTGRESQL_PROVIDER: _postgresql_checked,
     KAFKA_PROVIDER: _kafka_checked,
     REST_PROVIDER: _rest_checked,
+    HIVE_PROVIDER: _hive_checked,
 }
 
 

@@ -1,0 +1,302 @@
+"""Tables of a Hive metastore: what a request asks for as the metastore's own structures, and those as they are told.
+
+May import the metastore's generated structures, this package, `formats` for the shapes of requests, and `model`. Pure. What decides where a table's files
+lie, what happens to them when it is dropped, and which classes read them is not a caller's to say: another's files could be dropped so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hive_metastore.ttypes import FieldSchema, Order, SerDeInfo, StorageDescriptor, Table
+
+from limnos.formats.gravitino import tables as said
+from limnos.formats.gravitino.partitions import distribution_of
+from limnos.formats.iceberg.json_types import Json, shown, text_at
+from limnos.model.errors import BadRequest, Unsupported
+from limnos.sources.connectors.capabilities import TableTold
+from limnos.sources.connectors.hive_types import type_of, type_told
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from limnos.formats.gravitino.tables import Asked, TableChange
+
+MANAGED: Final = "MANAGED_TABLE"
+EXTERNAL: Final = "EXTERNAL_TABLE"
+VIEWS: Final = ("VIRTUAL_VIEW", "MATERIALIZED_VIEW")
+_NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
+_COMMENT: Final = "comment"
+_ICEBERG: Final = "iceberg"
+_SECRET: Final = re.compile(r"(?i)passw|secret|credential|token|access.?key")
+
+
+class _Format(NamedTuple):
+    """The classes that read and write files of a kind."""
+
+    reads: str
+    writes: str
+    library: str
+
+
+_QL, _SERDE = "org.apache.hadoop.hive.ql.io", "org.apache.hadoop.hive.serde2"
+_TEXT: Final = ("org.apache.hadoop.mapred.TextInputFormat", f"{_QL}.HiveIgnoreKeyTextOutputFormat")
+_FORMATS: Final[Mapping[str, _Format]] = {
+    "TEXTFILE": _Format(*_TEXT, f"{_SERDE}.lazy.LazySimpleSerDe"),
+    "CSV": _Format(*_TEXT, f"{_SERDE}.OpenCSVSerde"),
+    "JSON": _Format(*_TEXT, "org.apache.hive.hcatalog.data.JsonSerDe"),
+    "SEQUENCEFILE": _Format("org.apache.hadoop.mapred.SequenceFileInputFormat", f"{_QL}.HiveSequenceFileOutputFormat", f"{_SERDE}.lazy.LazySimpleSerDe"),
+    "RCFILE": _Format(f"{_QL}.RCFileInputFormat", f"{_QL}.RCFileOutputFormat", f"{_SERDE}.columnar.LazyBinaryColumnarSerDe"),
+    "ORC": _Format(f"{_QL}.orc.OrcInputFormat", f"{_QL}.orc.OrcOutputFormat", f"{_QL}.orc.OrcSerde"),
+    "PARQUET": _Format(f"{_QL}.parquet.MapredParquetInputFormat", f"{_QL}.parquet.MapredParquetOutputFormat", f"{_QL}.parquet.serde.ParquetHiveSerDe"),
+    "AVRO": _Format(f"{_QL}.avro.AvroContainerInputFormat", f"{_QL}.avro.AvroContainerOutputFormat", f"{_SERDE}.avro.AvroSerDe"),
+}  # fmt: skip
+_NOT_A_CALLERS: Final = re.compile(
+    r"(?i)location|external|avro\.schema\.url|external\.table\.purge|auto\.purge|table_type|storage_handler|.*metadata_location|input-format|output-format|serde-.*|serde\..*"
+    r"|skip\.aliased.*|spark\.sql\..*|transient_.*|numfiles|totalsize|numrows|rawdatasize|column_stats_accurate"
+)
+"""Properties that say where files lie and what becomes of them, what loads code, and what engines write for themselves."""
+
+
+def name_of(name: str, *, what: str) -> str:
+    """Check a new name: a metastore makes capitals small, and a right to one spelling is none to the other. Raises BadRequest."""
+    if _NAME.fullmatch(name) is None:
+        raise BadRequest(f"{what} {shown(name)} needs a name of 1 to 128 small ASCII letters, digits and '_'")
+    return name
+
+
+def is_name(name: str) -> bool:
+    """Say whether something can have this name, spelled so."""
+    return _NAME.fullmatch(name) is not None
+
+
+# -- made ----------------------------------------------------------------------------------------------------------
+
+
+def table_of(schema: str, table: str, *, asked: Asked) -> Table:
+    """Make what a request asks for. Raises BadRequest, Unsupported."""
+    if asked.indexes:
+        raise Unsupported("Tables of this source have no indexes: leave them out")
+    properties = dict(asked.properties)
+    form, kind = _form(properties), properties.pop("table-type", MANAGED).upper()
+    if kind not in (MANAGED, EXTERNAL):
+        raise BadRequest(f"Property table-type is {MANAGED} or {EXTERNAL}")
+    for key in properties:
+        _refuse_reserved(key)
+    columns = [column_of(each) for each in asked.columns]
+    if len({each.name for each in columns}) != len(columns):
+        raise BadRequest("Two columns have the same name: give each its own")
+    split_by = _split(asked.partitioning, columns)
+    own = [each for each in columns if each.name not in split_by]
+    if not own:
+        raise BadRequest("A table has at least one column beside those that it is split by")
+    parameters = properties | ({_COMMENT: asked.comment} if asked.comment is not None else {})
+    return Table(
+        tableName=name_of(table, what="Table"), dbName=schema, tableType=kind, sd=_storage(asked, own, form=form),
+        partitionKeys=[next(each for each in columns if each.name == name) for name in split_by],
+        parameters=parameters | ({"EXTERNAL": "TRUE"} if kind == EXTERNAL else {}),
+    )  # fmt: skip
+
+
+def _form(properties: dict[str, str]) -> _Format:
+    word = properties.pop("format", "TEXTFILE").upper()
+    if word not in _FORMATS:
+        raise BadRequest(f"Property format is one of {', '.join(_FORMATS)}")
+    return _FORMATS[word]
+
+
+def _refuse_reserved(key: str) -> None:
+    if _NOT_A_CALLERS.fullmatch(key) is not None:
+        raise Unsupported(
+            f"Property {shown(key)} is not taken: a table's files lie where its schema has its directory, and are read as its format says"
+        )
+    if key == _COMMENT:
+        raise BadRequest("A comment is said as the comment, and not as a property")
+
+
+def column_of(told: Json) -> FieldSchema:
+    """Make a column. Raises BadRequest, Unsupported."""
+    name = name_of(text_at(told, "name", where="Column"), what="Column")
+    if told.get("nullable") is False or told.get("autoIncrement") is True or told.get("defaultValue") is not None:
+        raise Unsupported(
+            f"Column {shown(name)}: columns of this source may be null, count nothing up and have no defaults"
+        )
+    comment = told.get("comment")
+    return FieldSchema(name, type_of(told.get("type"), column=name), str(comment) if comment is not None else None)
+
+
+def _split(partitioning: Sequence[Json], columns: Sequence[FieldSchema]) -> list[str]:
+    """Return the columns that a table is split by, which stand last: there Hive has them."""
+    found = []
+    for each in partitioning:
+        path = each.get("fieldName")
+        if each.get("strategy") != "identity" or not isinstance(path, list) or len(path) != 1:
+            raise Unsupported(
+                'Tables of this source are split by columns as they are: {"strategy": "identity", "fieldName": ["day"]}'
+            )
+        found.append(str(path[0]))
+    names = [each.name for each in columns]
+    if found and names[-len(found) :] != found:
+        raise BadRequest("The columns that a table is split by stand last, in the same order")
+    return found
+
+
+def _storage(asked: Asked, columns: list[FieldSchema], *, form: _Format) -> StorageDescriptor:
+    buckets, count = _buckets(asked.distribution or {}, columns)
+    return StorageDescriptor(
+        cols=columns, inputFormat=form.reads, outputFormat=form.writes, compressed=False, numBuckets=count, bucketCols=buckets,
+        serdeInfo=SerDeInfo(serializationLib=form.library, parameters={"serialization.format": "1"}),
+        sortCols=[_order(each, columns) for each in asked.sort_orders], parameters={},
+    )  # fmt: skip
+
+
+def _buckets(told: Json, columns: Sequence[FieldSchema]) -> tuple[list[str], int]:
+    strategy, number = str(told.get("strategy", "none")).lower(), told.get("number")
+    if strategy == "none":
+        return [], -1
+    if strategy != "hash" or not isinstance(number, int) or not 0 < number <= 100_000:
+        raise Unsupported("Rows of this source are distributed by hash, over a number of buckets from 1 to 100000")
+    arguments = told.get("funcArgs")
+    return [_named(each, columns) for each in (arguments if isinstance(arguments, list) else [])], number
+
+
+def _order(told: Json, columns: Sequence[FieldSchema]) -> Order:
+    return Order(_named(told.get("sortTerm"), columns), 0 if str(told.get("direction", "asc")).lower() == "desc" else 1)
+
+
+def _named(term: object, columns: Sequence[FieldSchema]) -> str:
+    path = term.get("fieldName") if isinstance(term, dict) and term.get("type") == "field" else None
+    if not isinstance(path, list) or len(path) != 1 or all(each.name != path[0] for each in columns):
+        raise BadRequest(
+            'Rows are distributed and sorted by columns of the table: {"type": "field", "fieldName": ["id"]}'
+        )
+    return str(path[0])
+
+
+# -- told ----------------------------------------------------------------------------------------------------------
+
+
+def table_told(found: Table) -> TableTold:
+    """Tell a table."""
+    parameters, storage, keys = dict(found.parameters or {}), found.sd, list(found.partitionKeys or ())
+    comment = parameters.pop(_COMMENT, None)
+    properties = {key: value for key, value in parameters.items() if _SECRET.search(key) is None}
+    stated = {
+        "format": format_of(found), "table-type": found.tableType or MANAGED, "location": storage.location, "input-format": storage.inputFormat,
+        "output-format": storage.outputFormat, "serde-lib": storage.serdeInfo.serializationLib if storage.serdeInfo else None,
+    }  # fmt: skip
+    layout: Json = {
+        "partitioning": [{"strategy": "identity", "fieldName": [each.name]} for each in keys],
+        "distribution": _distribution(storage), "sortOrders": [_sort(each) for each in storage.sortCols or ()],
+    }  # fmt: skip
+    columns = [_column(each) for each in (*(storage.cols or ()), *keys)]
+    return TableTold(comment, columns, [], properties | {key: value for key, value in stated.items() if value}, layout)
+
+
+def format_of(found: Table) -> str | None:
+    """Say what a table's files are, if that has a word here."""
+    if (found.parameters or {}).get("table_type", "").lower() == _ICEBERG:
+        return "ICEBERG"
+    provider: str | None = (found.parameters or {}).get("spark.sql.sources.provider")
+    if provider and provider.lower() != "hive":
+        return provider.upper()
+    library = found.sd.serdeInfo.serializationLib if found.sd.serdeInfo else None
+    return next(
+        (word for word, form in _FORMATS.items() if (form.reads, form.library) == (found.sd.inputFormat, library)), None
+    )
+
+
+def _column(found: FieldSchema) -> Json:
+    told: Json = {"name": found.name, "type": type_told(found.type), "nullable": True, "autoIncrement": False}
+    return told | ({"comment": found.comment} if found.comment else {})
+
+
+def _distribution(storage: StorageDescriptor) -> Json:
+    if not storage.bucketCols or (storage.numBuckets or 0) <= 0:
+        return distribution_of(None)
+    arguments = [{"type": "field", "fieldName": [each]} for each in storage.bucketCols]
+    return {"strategy": "hash", "number": storage.numBuckets, "funcArgs": arguments}
+
+
+def _sort(found: Order) -> Json:
+    descends = found.order == 0
+    return {
+        "sortTerm": {"type": "field", "fieldName": [found.col]}, "direction": "desc" if descends else "asc",
+        "nullOrdering": "nulls_last" if descends else "nulls_first",
+    }  # fmt: skip
+
+
+# -- changed -------------------------------------------------------------------------------------------------------
+
+
+def change(found: Table, changes: Sequence[TableChange]) -> None:
+    """Carry changes out on what was loaded. Raises BadRequest, Unsupported."""
+    form = format_of(found)
+    if form is not None and form not in _FORMATS:
+        raise Unsupported(
+            f"Table {found.tableName} is of format {form}, which keeps its columns elsewhere too: change it with an engine that knows it"
+        )
+    for each in changes:
+        _change(found, each)
+    names = [each.name for each in (*found.sd.cols, *(found.partitionKeys or ()))]
+    if len(set(names)) != len(names):
+        raise BadRequest("Two columns have the same name: give each its own")
+    if not found.sd.cols:
+        raise BadRequest("A table has at least one column")
+
+
+def _change(found: Table, change: TableChange) -> None:
+    match change:
+        case said.UpdateTableComment(comment):
+            found.parameters = {key: value for key, value in found.parameters.items() if key != _COMMENT}
+            if comment is not None:
+                found.parameters[_COMMENT] = comment
+        case said.SetTableProperty(key, value):
+            _refuse_fixed(key)
+            found.parameters[key] = value
+        case said.RemoveTableProperty(key):
+            _refuse_fixed(key)
+            found.parameters.pop(key, None)
+        case said.AddColumn(field_name=path) if change.position in (None, "default", "DEFAULT"):
+            told: Json = {
+                "name": _flat(path), "type": change.type, "comment": change.comment, "nullable": change.nullable,
+                "autoIncrement": change.auto_increment, "defaultValue": change.default_value,
+            }  # fmt: skip
+            found.sd.cols.append(column_of(told))
+        case said.RenameColumn(old_field_name=path, new_field_name=name):
+            _own(found, path).name = name_of(name, what="Column")
+        case said.UpdateColumnType(field_name=path, new_type=kind):
+            _own(found, path).type = type_of(kind, column=path[0])
+        case said.UpdateColumnComment(field_name=path, new_comment=comment):
+            _own(found, path).comment = comment
+        case said.DeleteColumn(field_name=path, if_exists=if_exists):
+            if not (if_exists and all(each.name != _flat(path) for each in found.sd.cols)):
+                found.sd.cols.remove(_own(found, path))
+        case _:
+            raise Unsupported(
+                "Tables of this source have neither indexes nor defaults, and columns that may be null, in the order in which they were made"
+            )
+
+
+def _refuse_fixed(key: str) -> None:
+    if key in ("format", "table-type"):
+        raise Unsupported(f"Property {key} is set when a table is made")
+    _refuse_reserved(key)
+
+
+def _flat(path: tuple[str, ...]) -> str:
+    if len(path) != 1 or not path[0]:
+        raise Unsupported("A column of this source is changed as a whole: name it by one part")
+    return path[0]
+
+
+def _own(found: Table, path: tuple[str, ...]) -> FieldSchema:
+    """A column that the table is not split by."""
+    name = _flat(path)
+    column = next((each for each in found.sd.cols if each.name == name), None)
+    if column is not None:
+        return column
+    if any(each.name == name for each in found.partitionKeys or ()):
+        raise Unsupported(f"The table is split by column {shown(name)}, which stays as it is")
+    raise BadRequest(f"The table has no column {shown(name)}")

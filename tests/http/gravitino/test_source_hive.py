@@ -1,0 +1,364 @@
+"""Catalogs that show a Hive metastore: its databases and tables over Gravitino REST, by rights of the tree, whatever the metastore does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hive_metastore.ttypes import Database, FieldSchema, SerDeInfo, StorageDescriptor, Table
+
+from limnos.config.settings import Sources
+from tests.http.driver import API, Node, grant, node_at
+from tests.metastores import HiveServer
+
+pytestmark = pytest.mark.integration
+
+HIVE = f"{API}/lake/catalogs/hive"
+COLUMNS = [{"name": "id", "type": "long", "comment": "which"}, {"name": "who", "type": "varchar(20)"}]
+DAY = {"name": "day", "type": "date"}
+BY_DAY = [{"strategy": "identity", "fieldName": ["day"]}]
+_NUMBERS = count(1)
+
+
+class Warehouse(NamedTuple):
+    """A node with catalog `hive`, the metastore that it shows, and a schema of the test's own."""
+
+    node: Node
+    server: HiveServer
+    schema: str
+
+    @property
+    def tables(self) -> str:
+        """Where its tables are."""
+        return f"{HIVE}/schemas/{self.schema}/tables"
+
+    def seen(self, *, user: str = "admin") -> list[str]:
+        """The names of its tables, as they are listed."""
+        answer = self.node.get(self.tables, user=user)
+        assert answer.status == 200, answer.body
+        return [each["name"] for each in answer.json()["identifiers"]]
+
+    def made(self, *names: str, kind: str = "MANAGED_TABLE", **parameters: str) -> None:
+        """Make tables behind the server's back."""
+        with self.server.client() as client:
+            for name in names:
+                storage = StorageDescriptor(
+                    cols=[FieldSchema("id", "bigint", None)], inputFormat="org.apache.hadoop.mapred.TextInputFormat", numBuckets=-1, parameters={},
+                    outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat", bucketCols=[], sortCols=[],
+                    serdeInfo=SerDeInfo(serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", parameters={}),
+                )  # fmt: skip
+                client.create_table(Table(
+                    tableName=name, dbName=self.schema, sd=storage, partitionKeys=[], parameters=parameters, tableType=kind,
+                    viewOriginalText="SELECT 1", viewExpandedText="SELECT 1",
+                ))  # fmt: skip
+
+
+@pytest.fixture
+def warehouse(hive_server: HiveServer, fresh: Callable[[str], Path]) -> Iterator[Warehouse]:
+    """A node, and the metastore behind the bridge."""
+    with _warehouse(hive_server, fresh("hive"), timeout_s=25.0) as found:
+        yield found
+
+
+@pytest.fixture
+def hasty(hive_server: HiveServer, fresh: Callable[[str], Path]) -> Iterator[Warehouse]:
+    """The same, of a server that soon gives up."""
+    with _warehouse(hive_server, fresh("hasty"), timeout_s=2.0) as found:
+        yield found
+
+
+@contextmanager
+def _warehouse(server: HiveServer, folder: Path, *, timeout_s: float) -> Iterator[Warehouse]:
+    sources = Sources(allowed_addresses=(f"127.0.0.1:{server.bridge.port}",), timeout_s=timeout_s)
+    with node_at(folder, sources=sources) as node:
+        node.done("POST", f"{API}/lake/catalogs", _catalog(server.bridge.port))
+        found = Warehouse(node, server, f"s{next(_NUMBERS)}")
+        with server.client() as client:
+            client.create_database(Database(name=found.schema, description="", parameters={}))
+        yield found
+
+
+def _catalog(port: int, name: str = "hive", **more: str) -> dict[str, object]:
+    properties = {"metastore.uris": f"thrift://127.0.0.1:{port}", **more}
+    return {"name": name, "type": "relational", "provider": "hive", "properties": properties}
+
+
+def _updates(*updates: dict[str, object]) -> dict[str, object]:
+    return {"updates": list(updates)}
+
+
+def _change(kind: str, *path: str, **fields: object) -> dict[str, object]:
+    return {"@type": kind, "fieldName": list(path), **fields} if path else {"@type": kind, **fields}
+
+
+def test_table_is_made_loaded_and_known_to_the_metastore(warehouse: Warehouse) -> None:
+    """What is made over Gravitino REST stands in the metastore with types, partitioning, buckets and format, and is told the same."""
+    by_id = {"type": "field", "fieldName": ["id"]}
+    body = {
+        "name": "orders", "comment": "whose", "columns": [*COLUMNS, DAY], "partitioning": BY_DAY, "properties": {"format": "orc", "owner.team": "a"},
+        "distribution": {"strategy": "hash", "number": 4, "funcArgs": [by_id]}, "sortOrders": [{"sortTerm": by_id, "direction": "desc"}],
+    }  # fmt: skip
+
+    made = warehouse.node.done("POST", warehouse.tables, body)["table"]
+
+    assert made == warehouse.node.done("GET", f"{warehouse.tables}/orders")["table"]
+    assert [(each["name"], each["type"]) for each in made["columns"]] == [
+        ("id", "long"), ("who", "varchar(20)"), ("day", "date"),
+    ]  # fmt: skip
+    assert (made["comment"], made["columns"][0]["comment"], made["audit"]["creator"]) == ("whose", "which", "admin")
+    assert (made["partitioning"], made["distribution"]["number"]) == (BY_DAY, 4)
+    assert made["sortOrders"] == [{"sortTerm": by_id, "direction": "desc", "nullOrdering": "nulls_last"}]
+    properties = made["properties"]
+    assert (properties["format"], properties["table-type"], properties["owner.team"]) == ("ORC", "MANAGED_TABLE", "a")
+    assert Path(properties["location"].removeprefix("file:")).is_dir()
+    with warehouse.server.client() as client:
+        found = client.get_table(warehouse.schema, "orders")
+    assert [each.name for each in found.partitionKeys] == ["day"]
+    assert found.sd.serdeInfo.serializationLib.endswith("OrcSerde")
+    assert warehouse.seen() == ["orders"]
+    again = warehouse.node.post(warehouse.tables, body)
+    assert (again.status, again["type"]) == (409, "TableAlreadyExistsException")
+
+
+def test_schemas_come_change_and_go(warehouse: Warehouse) -> None:
+    """Databases are listed, made with comment and properties, changed, and dropped when they are empty."""
+    node, name = warehouse.node, f"{warehouse.schema}_more"
+    made = node.done("POST", f"{HIVE}/schemas", {"name": name, "comment": "c", "properties": {"a": "b"}})["schema"]
+
+    assert (made["comment"], made["properties"]["a"], made["audit"]["creator"]) == ("c", "b", "admin")
+    listed = [each["name"] for each in node.done("GET", f"{HIVE}/schemas")["identifiers"]]
+    assert {"default", name, warehouse.schema} <= set(listed)
+    sets = _updates(_change("setProperty", property="x", value="y"), _change("removeProperty", property="a"))
+    changed = node.done("PUT", f"{HIVE}/schemas/{name}", sets)["schema"]["properties"]
+    assert (changed.get("x"), changed.get("a")) == ("y", None)
+    warehouse.made("t")
+    full = node.delete(f"{HIVE}/schemas/{warehouse.schema}")
+    assert (full.status, full["type"]) == (409, "NonEmptySchemaException")
+    assert node.done("DELETE", f"{HIVE}/schemas/{name}")["dropped"] is True
+    assert node.done("DELETE", f"{HIVE}/schemas/{name}")["dropped"] is False
+    assert node.get(f"{HIVE}/schemas/{name}").status == 404
+    assert node.get(f"{HIVE}/schemas/{name}/tables").status == 404
+    elsewhere = {"name": "elsewhere", "properties": {"location": f"file://{warehouse.server.warehouse}/s1.db"}}
+    assert node.post(f"{HIVE}/schemas", elsewhere).status == 405
+    location = _updates(_change("setProperty", property="location", value="file:///"))
+    assert node.put(f"{HIVE}/schemas/{warehouse.schema}", location).status == 405
+
+
+def test_table_is_altered(warehouse: Warehouse) -> None:
+    """Columns, comments and properties change, all of one request at once; the last column can go."""
+    warehouse.node.done("POST", warehouse.tables, {"name": "t", "columns": COLUMNS})
+    one = f"{warehouse.tables}/t"
+    after = warehouse.node.done(
+        "PUT", one, _updates(
+            _change("addColumn", "n", type="decimal(10,2)", comment="number"),
+            {"@type": "renameColumn", "oldFieldName": ["who"], "newFieldName": "whom"},
+            _change("updateColumnType", "whom", newType="string"), _change("updateColumnComment", "id", newComment="it"),
+            _change("updateComment", newComment="new"), _change("setProperty", property="a", value="b"),
+            _change("deleteColumn", "none", ifExists=True),
+        ),
+    )["table"]  # fmt: skip
+
+    assert [(each["name"], each["type"]) for each in after["columns"]] == [
+        ("id", "long"), ("whom", "string"), ("n", "decimal(10,2)"),
+    ]  # fmt: skip
+    assert (after["comment"], after["properties"]["a"], after["columns"][0]["comment"]) == ("new", "b", "it")
+    last = warehouse.node.done("PUT", one, _updates(
+        _change("deleteColumn", "n"), _change("removeProperty", property="a"), _change("updateComment", newComment=None),
+    ))["table"]  # fmt: skip
+    assert [each["name"] for each in last["columns"]] == ["id", "whom"]
+    assert ("comment" in last, "a" in last["properties"]) == (False, False)
+
+
+WRONG: tuple[tuple[int, dict[str, object]], ...] = (
+    (405, _change("addColumn", "x", type="long", position="first")),
+    (405, _change("addColumn", "x", type="long", nullable=False)),
+    (405, _change("addColumn", "id", "x", type="long")),
+    (405, _change("updateColumnNullability", "id", nullable=False)),
+    (405, _change("updateColumnPosition", "id", newPosition="first")),
+    (405, _change("addTableIndex", index={"indexType": "PRIMARY_KEY", "name": "p", "fieldNames": [["id"]]})),
+    (405, _change("updateColumnType", "day", newType="string")),
+    (405, _change("setProperty", property="location", value="file:///etc")),
+    (405, _change("setProperty", property="EXTERNAL", value="TRUE")),
+    (405, _change("setProperty", property="external.table.purge", value="true")),
+    (405, _change("setProperty", property="metadata_location", value="s3://x")),
+    (405, _change("setProperty", property="avro.schema.url", value="http://x")),
+    (405, _change("removeProperty", property="storage_handler")),
+    (405, _change("setProperty", property="format", value="ORC")),
+    (400, _change("addColumn", "id", type="long")),
+    (400, _change("addColumn", "X", type="long")),
+    (400, _change("addColumn", "x", type="uuid")),
+    (400, _change("addColumn", "x", type={"type": "external", "catalogString": "uniontype<int>"})),
+    (400, _change("deleteColumn", "none")),
+    (400, _change("updateColumnType", "id", newType="boolean")),
+)
+
+
+def test_wrong_changes_are_told_and_nothing_is_half_done(warehouse: Warehouse) -> None:
+    """Each is refused with words, and what came before it in the request is not done."""
+    body = {"name": "t", "columns": [*COLUMNS, DAY], "partitioning": BY_DAY}
+    before = warehouse.node.done("POST", warehouse.tables, body)["table"]
+    for status, wrong in WRONG:
+        answer = warehouse.node.put(
+            f"{warehouse.tables}/t", _updates(_change("addColumn", "first", type="long"), wrong)
+        )
+
+        assert (answer.status, answer["code"]) == (status, 1001 if status == 400 else 1006), (wrong, answer.body)
+    assert warehouse.node.done("GET", f"{warehouse.tables}/t")["table"] == before
+
+
+def test_wrong_tables_are_not_made(warehouse: Warehouse) -> None:
+    """Names, types, layouts and properties that the metastore has not, or that are not a caller's to say, are refused."""
+    column = {"name": "id", "type": "long"}
+    for status, wrong in (
+        (400, {"name": "Orders"}), (400, {"name": "a-b"}), (400, {"columns": []}), (400, {"columns": [column, column]}),
+        (400, {"columns": [{"name": "id", "type": "time"}]}), (405, {"columns": [{**column, "nullable": False}]}),
+        (400, {"properties": {"format": "LANCE"}}), (400, {"properties": {"table-type": "INDEX_TABLE"}}),
+        (405, {"properties": {"location": f"file://{warehouse.server.warehouse}/s1.db/t"}}), (405, {"properties": {"serde-lib": "com.evil.SerDe"}}),
+        (405, {"properties": {"storage_handler": "com.evil.Handler"}}), (405, {"partitioning": [{"strategy": "day", "fieldName": ["id"]}]}),
+        (400, {"columns": [DAY, column], "partitioning": BY_DAY}), (400, {"columns": [DAY], "partitioning": BY_DAY}),
+        (405, {"indexes": [{"indexType": "PRIMARY_KEY", "name": "p", "fieldNames": [["id"]]}]}),
+        (400, {"distribution": {"strategy": "hash", "number": 2, "funcArgs": [{"type": "field", "fieldName": ["none"]}]}}),
+    ):  # fmt: skip
+        answer = warehouse.node.post(warehouse.tables, {"name": "t", "columns": [column], **wrong})
+
+        assert answer.status == status, (wrong, answer.body)
+    assert warehouse.seen() == []
+
+
+def test_another_spelling_of_a_name_is_no_way_round_a_right(warehouse: Warehouse) -> None:
+    """The metastore finds `T` where `t` is meant; under our rights nothing has that name."""
+    node = warehouse.node
+    warehouse.made("t")
+    grant(node, "bea", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="hive")
+    grant(node, "bea", "select_table modify_table", kind="TABLE", on=f"hive.{warehouse.schema}.t", condition="deny")
+    assert warehouse.seen(user="bea") == []
+
+    for name in ("T", "t ", "t\0", "@hive#t"):
+        path = f"{warehouse.tables}/{name.replace(' ', '%20').replace(chr(0), '%00').replace('#', '%23')}"
+        assert node.get(path, user="bea").status in (400, 404), name
+        assert node.put(path, _updates(_change("updateComment", newComment="x")), user="bea").status in (400, 404), name
+    assert node.get(f"{HIVE}/schemas/{warehouse.schema.upper()}/tables", user="bea").status == 404
+    assert node.get(f"{warehouse.tables}/t", user="bea").status == 403
+
+
+def test_rights_and_owners_hang_on_names_and_bind_the_next_request(warehouse: Warehouse) -> None:
+    """A grant on a table that others made is seen at once; so is its end; who makes one owns it."""
+    node, schema = warehouse.node, warehouse.schema
+    warehouse.made("a", "b")
+    grant(node, "bea", "use_catalog", kind="CATALOG", on="hive")
+    grant(node, "bea", "use_schema create_table", kind="SCHEMA", on=f"hive.{schema}")
+    assert warehouse.seen(user="bea") == []
+    role = grant(node, "bea", "select_table", kind="TABLE", on=f"hive.{schema}.a")
+
+    assert warehouse.seen(user="bea") == ["a"]
+    assert [node.get(f"{warehouse.tables}/{name}", user="bea").status for name in ("a", "b", "none")] == [200, 403, 403]
+    assert node.delete(f"{warehouse.tables}/a", user="bea").status == 403
+    node.done("PUT", f"{API}/lake/permissions/roles/{role}/table/hive.{schema}.a/revoke", {"privileges": [
+        {"name": "select_table", "condition": "allow"}]})  # fmt: skip
+    assert node.get(f"{warehouse.tables}/a", user="bea").status == 403
+    node.done("POST", warehouse.tables, {"name": "mine", "columns": COLUMNS}, user="bea")
+    assert warehouse.seen(user="bea") == ["mine"]
+    node.done("PUT", f"{warehouse.tables}/mine", _updates({"@type": "rename", "newName": "ours"}), user="bea")
+    assert warehouse.seen(user="bea") == ["ours"]
+    assert node.put(f"{warehouse.tables}/ours", _updates({"@type": "rename", "newName": "a"}), user="bea").status == 409
+    assert node.done("DELETE", f"{warehouse.tables}/ours", user="bea")["dropped"] is True
+    assert node.done("GET", warehouse.tables)["identifiers"][0]["name"] == "a"
+
+
+def test_files_go_with_managed_tables_only(warehouse: Warehouse) -> None:
+    """A managed table's directory goes with it, with and without purge; an external one's stays, and is not purged."""
+    for name, kind, purge in (
+        ("m", "MANAGED_TABLE", False),
+        ("p", "MANAGED_TABLE", True),
+        ("e", "EXTERNAL_TABLE", False),
+    ):
+        body = {"name": name, "columns": COLUMNS, "properties": {"table-type": kind}}
+        table = warehouse.node.done("POST", warehouse.tables, body)["table"]
+        place = Path(table["properties"]["location"].removeprefix("file:"))
+        (place / "rows").write_text("1")
+        assert table["properties"]["table-type"] == kind
+        if kind == "EXTERNAL_TABLE":
+            assert warehouse.node.delete(f"{warehouse.tables}/{name}?purge=true").status == 405
+        path = f"{warehouse.tables}/{name}{'?purge=true' if purge else ''}"
+
+        assert warehouse.node.done("DELETE", path)["dropped"] is True
+        assert place.exists() is (kind == "EXTERNAL_TABLE"), name
+
+
+def test_tables_of_other_formats_are_told_and_kept_as_they_are(warehouse: Warehouse) -> None:
+    """An Iceberg table is told with its format and not changed here; views are no tables; secrets in properties stay there."""
+    warehouse.made(
+        "ice", kind="EXTERNAL_TABLE", EXTERNAL="TRUE", table_type="ICEBERG", metadata_location="s3://b/m.json"
+    )
+    warehouse.made("sparks", **{"spark.sql.sources.provider": "delta", "hive.sql.dbcp.password": "s3cret"})
+    warehouse.made("look", kind="VIRTUAL_VIEW")
+
+    ice = warehouse.node.done("GET", f"{warehouse.tables}/ice")["table"]["properties"]
+    assert (ice["format"], ice["metadata_location"]) == ("ICEBERG", "s3://b/m.json")
+    for name in ("ice", "sparks"):
+        answer = warehouse.node.put(f"{warehouse.tables}/{name}", _updates(_change("addColumn", "x", type="long")))
+        assert (answer.status, answer["code"]) == (405, 1006), answer.body
+    assert "s3cret" not in str(warehouse.node.done("GET", f"{warehouse.tables}/sparks"))
+    assert warehouse.seen() == ["ice", "sparks"]
+    assert warehouse.node.get(f"{warehouse.tables}/look").status == 404
+    assert warehouse.node.done("DELETE", f"{warehouse.tables}/look")["dropped"] is False
+    assert warehouse.node.done("DELETE", f"{warehouse.tables}/ice")["dropped"] is True
+
+
+def test_a_metastore_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Warehouse) -> None:
+    """Cut or silent: 502 and code 1007, other catalogs answer, rights are decided, and it is back when it is back."""
+    node, bridge = hasty.node, hasty.server.bridge
+    grant(node, "bea", "use_catalog", kind="CATALOG", on="hive")
+    _wait_for(hasty)
+    asked: tuple[tuple[str, str, object], ...] = (
+        ("GET", hasty.tables, None), ("GET", f"{hasty.tables}/t", None), ("POST", hasty.tables, {"name": "t", "columns": COLUMNS}),
+    )  # fmt: skip
+    bridge.cut()
+    try:
+        for method, path, body in asked:
+            away = node.ask(method, path, body)
+            assert (away.status, away["code"], away["type"]) == (502, 1007, "ConnectionFailedException"), away.body
+            assert str(bridge.port) not in away.body.decode()
+        assert node.get(hasty.tables, user="bea").status == 403
+        assert node.get(f"{API}/lake/catalogs/main/schemas").status == 200
+    finally:
+        bridge.mend()
+    _wait_for(hasty)
+    bridge.silent = True
+    try:
+        began = time.monotonic()
+        assert node.get(hasty.tables).status == 502
+        assert node.delete(f"{hasty.tables}/t").status in (500, 502)
+        assert time.monotonic() - began < 60  # the limit is two seconds
+    finally:
+        bridge.silent = False
+        bridge.cut()
+        bridge.mend()
+    _wait_for(hasty)
+
+
+def _wait_for(warehouse: Warehouse) -> None:
+    ends = time.monotonic() + 60
+    while warehouse.node.get(warehouse.tables).status != 200:
+        assert time.monotonic() < ends, "the metastore is not back"
+
+
+def test_connection_is_tested_and_addresses_are_held_to(warehouse: Warehouse) -> None:
+    """A test reaches the metastore; one that the server does not talk to, or with Kerberos, is refused."""
+    node, new, port = warehouse.node, f"{API}/lake/catalogs/testConnection", warehouse.server.bridge.port
+
+    assert node.done("POST", new, _catalog(port, "other"))["code"] == 0
+    assert node.done("POST", f"{HIVE}/testConnection")["code"] == 0
+    elsewhere = node.post(f"{API}/lake/catalogs", _catalog(warehouse.server.port, "other"))
+    assert (elsewhere.status, elsewhere["code"]) == (400, 1001)
+    assert f"--allow-source 127.0.0.1:{warehouse.server.port}" in str(elsewhere["message"])
+    kerberos = _catalog(port, "other", **{"kerberos.principal": "p"})
+    assert node.post(f"{API}/lake/catalogs", kerberos).status == 400
+    for wrong in ("", "127.0.0.1:9083", "thrift://u@127.0.0.1:9083", "thrift://127.0.0.1:9083/x", "http://127.0.0.1"):
+        body = _catalog(port, "other", **{"metastore.uris": wrong})
+        assert node.post(f"{API}/lake/catalogs", body).status == 400, wrong

@@ -1,0 +1,94 @@
+"""Types of Hive's columns: there and back, and what is neither."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.model.errors import BadRequest
+from limnos.sources.connectors.hive_types import type_of, type_told
+
+PLAIN = {
+    "boolean": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "float": "float", "double": "double",
+    "string": "string", "date": "date", "timestamp": "timestamp", "timestamp_tz": "timestamp with local time zone", "binary": "binary",
+    "interval_year": "interval_year_month", "interval_day": "interval_day_time", "decimal(38,10)": "decimal(38,10)", "char(3)": "char(3)",
+    "varchar(65535)": "varchar(65535)",
+}  # fmt: skip
+
+
+def _list_of(kind: object) -> object:
+    return {"type": "list", "containsNull": True, "elementType": kind}
+
+
+def _map_of(parts: tuple[object, object]) -> object:
+    return {"type": "map", "valueContainsNull": True, "keyType": parts[0], "valueType": parts[1]}
+
+
+def _struct_of(fields: dict[str, object]) -> object:
+    return {
+        "type": "struct",
+        "fields": [{"name": name, "type": kind, "nullable": True} for name, kind in fields.items()],
+    }
+
+
+TYPES = st.recursive(
+    st.sampled_from(list(PLAIN)),
+    lambda kinds: (
+        kinds.map(_list_of)
+        | st.tuples(kinds, kinds).map(_map_of)
+        | st.dictionaries(st.text("abz_09", min_size=1, max_size=4), kinds, min_size=1, max_size=3).map(_struct_of)
+    ),
+    max_leaves=12,
+)
+
+
+@given(TYPES)
+def test_every_type_comes_back_as_it_was_said(kind: object) -> None:
+    """However they lie within one another."""
+    assert type_told(type_of(kind, column="c")) == kind
+
+
+@pytest.mark.parametrize("ours, hive", PLAIN.items())
+def test_words(ours: str, hive: str) -> None:
+    """Each plain type has the word that Hive has for it."""
+    assert type_of(ours, column="c") == hive
+
+
+@pytest.mark.parametrize(
+    "text", ["uniontype<int,string>", "void", "array<uniontype<int>>", "array<int", "struct<a>", "decimal(", "", "char", "int(3)", "map<int>"]
+)  # fmt: skip
+def test_what_has_no_word_is_external(text: str) -> None:
+    """It is told as a whole, by Hive's own spelling."""
+    assert type_told(text) == {"type": "external", "catalogString": text}
+
+
+def test_other_spellings_are_read() -> None:
+    """Capitals, spaces, and a decimal without sizes; names of fields as they are."""
+    assert type_told("ARRAY < Decimal >") == _list_of("decimal(10,0)")
+    assert type_told("struct<Some Name:int>") == {"type": "external", "catalogString": "struct<Some Name:int>"}
+    assert type_told("struct<größe:int , b-c : char( 2 )>") == _struct_of({"größe": "integer", "b-c": "char(2)"})
+    assert type_told("array<" * 40 + "int" + ">" * 40) == {
+        "type": "external", "catalogString": "array<" * 40 + "int" + ">" * 40,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["uuid", "time", "decimal(39,1)", "decimal(3,4)", "char(256)", "varchar(0)", "int> DROP", None, 7, [], {"type": "external", "catalogString": "int"},
+     {"type": "list"}, {"type": "map", "keyType": "string"}, {"type": "struct", "fields": [{"name": "a>,b:int", "type": "long"}]}, _list_of("fixed(3)")],
+)  # fmt: skip
+def test_what_hive_has_not_is_refused(kind: object) -> None:
+    """With the column's name."""
+    with pytest.raises(BadRequest, match="col"):
+        type_of(kind, column="col")
+
+
+def test_types_do_not_lie_within_one_another_without_end() -> None:
+    """A body of brackets ends in words."""
+    kind: object = "long"
+    for _ in range(60):
+        kind = _list_of(kind)
+
+    with pytest.raises(BadRequest, match="32 times"):
+        type_of(kind, column="c")
