@@ -96,11 +96,11 @@ def test_claims_that_are_missing() -> None:
 
 def test_signatures_of_others() -> None:
     """A key that only has the published one's id makes no signature, nor does a changed body keep one."""
-    with pytest.raises(Unauthenticated, match="no key of the issuer made"):
+    with pytest.raises(Unauthenticated, match="key of that name did not make"):
         read(token(GOOD, OTHER))
     head, _, signature = token(GOOD).split(".")
     body = base64.urlsafe_b64encode(json.dumps({**GOOD, "sub": "admin"}).encode()).rstrip(b"=").decode()
-    with pytest.raises(Unauthenticated, match="no key of the issuer made"):
+    with pytest.raises(Unauthenticated, match="key of that name did not make"):
         read(f"{head}.{body}.{signature}")
 
 
@@ -123,6 +123,10 @@ def test_keys_by_their_ids() -> None:
 
     unnamed = jwt.encode({"alg": "RS256"}, GOOD, RSA, algorithms=["RS256"])
     assert read(unnamed).user == "ana"
+    with pytest.raises(UnknownKey):
+        read(jwt.encode({"alg": "RS256"}, GOOD, OTHER, algorithms=["RS256"]))
+    both = keys_of({"keys": [OTHER.as_dict(private=False), RSA.as_dict(private=False)]})
+    assert identity_of(token(GOOD), both, rules=RULES, now_ms=NOW_S * 1000).user == "ana"
 
 
 @pytest.mark.parametrize("text", [
@@ -154,7 +158,7 @@ def test_key_sets() -> None:
     found = keys_of({"keys": listed})
 
     assert list(found) == ["r1"]
-    assert not found["r1"].is_private
+    assert not found["r1"][0].is_private
     for wrong in (None, [], {"keys": {}}, {"keys": [{}] * 101}, "x"):
         with pytest.raises(ValueError, match="no JWK set"):
             keys_of(wrong)

@@ -103,7 +103,7 @@ def test_keys_rotate_under_load(nodes: tuple[Process, Process], issuer: Issuer) 
         told = []
         for turn in range(ROUNDS):
             if number == 0 and turn in (3, 6):
-                issuer.rotate(f"key {turn}")
+                issuer.rotate(f"key {turn} of {nodes[0].uri}")
             told.append(status(nodes[(number + turn) % 2], issuer.token(f"u{number}")))
         return told
 
@@ -133,7 +133,7 @@ def test_issuer_away(nodes: tuple[Process, Process], issuer: Issuer) -> None:
     issuer.broken = True
     try:
         assert status(nodes[0], issuer.token("ana", jti="new")) in (200, 403)
-        issuer.rotate("after")
+        issuer.rotate(f"after {nodes[0].uri}")
         assert status(nodes[0], issuer.token("ana")) == 503
     finally:
         issuer.broken = False

@@ -15,7 +15,7 @@ from limnos.model.errors import Unauthenticated
 from limnos.model.principals import NAME_BYTES_MAX, Identity, is_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 ALGORITHMS: Final = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",
@@ -26,6 +26,8 @@ GROUPS_MAX: Final = 1_000
 KEYS_MAX: Final = 100
 
 Key = jwk.RSAKey | jwk.ECKey
+Keys = dict[str, tuple[Key, ...]]
+"""Keys by their ids; those without one stand under an empty text."""
 
 
 class IssuerRules(NamedTuple):
@@ -39,18 +41,18 @@ class IssuerRules(NamedTuple):
 
 
 class UnknownKey(Exception):
-    """The token names a key that is not among those at hand."""
+    """The token names a key that is not among those at hand, or names none and was signed by none of them."""
 
 
-def keys_of(document: object) -> dict[str, Key]:
-    """Read the public keys of a JWK set by their ids (RFC 7517, section 5); one without an id stands under an empty text.
+def keys_of(document: object) -> Keys:
+    """Read the public keys of a JWK set (RFC 7517, section 5).
 
     Keys of kinds that are not ours, or not for signatures, are left out. Raises ValueError for what is no JWK set.
     """
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list) or len(listed) > KEYS_MAX:
         raise ValueError(f"it is no JWK set of up to {KEYS_MAX} keys")
-    found: dict[str, Key] = {}
+    found: Keys = {}
     for each in listed:
         if not isinstance(each, dict) or each.get("kty") not in ("RSA", "EC") or each.get("use", "sig") != "sig":
             continue
@@ -59,14 +61,15 @@ def keys_of(document: object) -> dict[str, Key]:
         except (errors.JoseError, ValueError, TypeError):
             continue
         if isinstance(key, Key):
-            found[str(each.get("kid", ""))] = key
+            kid = str(each.get("kid", ""))
+            found[kid] = (*found.get(kid, ()), key)
     return found
 
 
 _PUBLIC: Final = frozenset({"kty", "kid", "use", "alg", "n", "e", "crv", "x", "y"})
 
 
-def identity_of(text: str, keys: Mapping[str, Key], *, rules: IssuerRules, now_ms: int) -> Identity:
+def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int) -> Identity:
     """Check a token and say whom it speaks for. Raises Unauthenticated with what is wrong, UnknownKey."""
     claims = _verified(text, keys)
     _check_meant(claims, rules)
@@ -80,7 +83,7 @@ def identity_of(text: str, keys: Mapping[str, Key], *, rules: IssuerRules, now_m
     return Identity(_user(claims, rules), issued_ms, expires_ms, _groups(claims, rules))
 
 
-def _verified(text: str, keys: Mapping[str, Key]) -> dict[str, object]:
+def _verified(text: str, keys: Keys) -> dict[str, object]:
     if len(text) > TOKEN_BYTES_MAX:
         raise _wrong(f"is longer than {TOKEN_BYTES_MAX} bytes: have the issuer put fewer claims into it")
     try:
@@ -90,25 +93,29 @@ def _verified(text: str, keys: Mapping[str, Key]) -> dict[str, object]:
                 f"is signed by {header.get('alg')!a}, which is not taken: sign with one of {', '.join(ALGORITHMS)}"
             )
         kid = header.get("kid")
-        usable = list(keys.values()) if kid is None else [keys[kid]] if kid in keys else []
-        if not usable:
-            raise UnknownKey
-        return _decoded(text, usable)
+        usable = [key for each in keys.values() for key in each] if kid is None else keys.get(kid, ())
+        claims = _decoded(text, usable)
     except (errors.JoseError, ValueError, TypeError, RecursionError) as error:
         raise _wrong(f"cannot be checked ({type(error).__name__}): send it as the issuer gave it out") from None
+    if claims is not None:
+        return claims
+    if kid is None or not usable:
+        raise UnknownKey
+    raise _wrong("has a signature that the issuer's key of that name did not make")
 
 
 _REGISTRY: Final = jws.JWSRegistry(algorithms=list(ALGORITHMS), strict_check_header=False)
 _REGISTRY.max_header_length = TOKEN_BYTES_MAX
 
 
-def _decoded(text: str, usable: list[Key]) -> dict[str, object]:
+def _decoded(text: str, usable: Iterable[Key]) -> dict[str, object] | None:
+    """Return the claims if one of the keys signed them."""
     for key in usable:
         try:
             return jwt.decode(text, key, algorithms=ALGORITHMS, registry=_REGISTRY).claims
         except (errors.BadSignatureError, errors.InvalidKeyTypeError, errors.InvalidKeyCurveError):
             continue
-    raise _wrong("has a signature that no key of the issuer made")
+    return None
 
 
 def _check_meant(claims: Mapping[str, object], rules: IssuerRules) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import httpx2
 import structlog
 
-from limnos.access.issued import IssuerRules, Key, UnknownKey, identity_of, keys_of
+from limnos.access.issued import IssuerRules, Keys, UnknownKey, identity_of, keys_of
 from limnos.model.errors import Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class IssuerKeys:
         self._jwks_url = settings.jwks_url
         self._timeout_s = settings.timeout_s
         self._clock = clock
-        self._keys: Mapping[str, Key] = {}
+        self._keys: Keys = {}
         self._fetched = self._tried = float("-inf")
         self._trouble = ""
         self._turn = asyncio.Lock()
@@ -68,12 +67,12 @@ class IssuerKeys:
         except UnknownKey:
             if self._trouble:
                 raise Unavailable(
-                    "The issuer of this token does not tell its keys at the moment, and the token names one that is not known here: "
+                    "The issuer of this token does not tell its keys at the moment, and none that is known here signed the token: "
                     "try again",
                     retry_after_s=5,
                 ) from None
             raise Unauthenticated(
-                "The token of the outside issuer names a key that the issuer does not tell: get a new token"
+                "The token of the outside issuer is signed by no key that the issuer tells: get a new token"
             ) from None
 
     def _checked(self, text: str) -> Identity:
@@ -101,7 +100,7 @@ class IssuerKeys:
                 return
             self._trouble, self._fetched = "", self._tried
 
-    async def _fetch(self) -> Mapping[str, Key]:
+    async def _fetch(self) -> Keys:
         async with httpx2.AsyncClient(timeout=self._timeout_s, follow_redirects=False) as client:
             url = self._jwks_url or await self._told(client)
             keys = keys_of(await _document(client, url))
