@@ -19,7 +19,11 @@ def main() -> int:
     """Run and report; 0 when every step ended as it should and no method was forgotten."""
     with (
         tempfile.TemporaryDirectory(prefix="limnos-gravitino-") as folder,
-        running_server(Path(folder) / "data", log=OUTPUT / "gravitino-server.log") as server,
+        running_server(
+            Path(folder) / "data",
+            log=OUTPUT / "gravitino-server.log",
+            flags=("--config", client.settings_in(Path(folder))),
+        ) as server,
     ):
         found = client.told(server.uri)
     for line in (*found.failed, *found.forgotten):

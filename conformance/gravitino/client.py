@@ -104,3 +104,10 @@ def _environment() -> dict[str, str]:
     if any(Path(store).exists() for store in _TRUST_STORES):
         found["UV_SYSTEM_CERTS"] = "true"
     return {**os.environ, **found}
+
+
+def settings_in(folder: Path) -> str:
+    """Write the settings that the suite's server needs, which runs jobs; returns the file."""
+    file = folder / "limnos.toml"
+    file.write_text('[jobs]\nexecutor = "local"\nallowed = ["/bin/true", "/bin/sleep"]\n', encoding="utf-8")
+    return str(file)

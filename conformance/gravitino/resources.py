@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from base64 import b64encode
 from urllib.request import Request, urlopen
 
@@ -24,7 +25,7 @@ from gravitino.api.function.function_impl import FunctionImpl
 from gravitino.api.function.function_param import FunctionParams
 from gravitino.api.function.function_type import FunctionType
 from gravitino.api.function.sql_impl import SQLImpl
-from gravitino.api.job.job_template_change import JobTemplateChange, SparkTemplateUpdate
+from gravitino.api.job.job_template_change import JobTemplateChange, ShellTemplateUpdate, SparkTemplateUpdate
 from gravitino.api.job.shell_job_template import ShellJobTemplate
 from gravitino.api.job.spark_job_template import SparkJobTemplate
 from gravitino.api.metadata_object import MetadataObject
@@ -394,12 +395,9 @@ def tags(steps: Steps) -> None:
 
 
 def jobs(steps: Steps) -> None:
-    """Templates and jobs are pipelines and their runs, which are made over the server's own API: told so, with what to do."""
+    """Templates of programs and of Spark, and jobs that the server runs; pipelines and their runs, which it declares and runs elsewhere."""
     lake, see, user = steps.lake, steps.see, steps.user
-    template = ShellJobTemplate.builder().with_name("t").with_executable("/bin/true").build()
-    see("register_job_template", lambda: lake.register_job_template(template), "UnsupportedOperationException")
-    spark = SparkJobTemplate.builder().with_name("s").with_executable("x.jar").with_class_name("org.example.X").build()
-    see("register_job_template of Spark", lambda: lake.register_job_template(spark), "UnsupportedOperationException")
+    programs(steps, f"t_{user}")
     name, run = f"p_{user}", f"01234567-0123-4567-89ab-{len(user):012}"
     own(steps, "PUT", f"pipelines/{name}", {"declaration": {"steps": []}, "comment": "c"})
     own(steps, "POST", f"pipelines/{name}/runs", {"id": run, "holder": "h:1", "lease_s": 600})
@@ -427,6 +425,48 @@ def jobs(steps: Steps) -> None:
         lambda: lake.get_job("none"),
         "NoSuchJobException" if user == "admin" else "ForbiddenException",
     )
+
+
+def programs(steps: Steps, name: str) -> None:
+    """Register, alter, run, wait for and cancel a program."""
+    lake, see = steps.lake, steps.see
+    shell = (
+        ShellJobTemplate.builder().with_name(name).with_executable("/bin/sleep").with_arguments(["{{seconds}}"]).build()
+    )
+    see("register_job_template", lambda: lake.register_job_template(shell))
+    see("register_job_template again", lambda: lake.register_job_template(shell), "JobTemplateAlreadyExistsException")
+    spark = (
+        SparkJobTemplate.builder()
+        .with_name(f"{name}_s")
+        .with_executable("/x.jar")
+        .with_class_name("org.example.X")
+        .build()
+    )
+    see("register_job_template of Spark", lambda: lake.register_job_template(spark))
+    see("get_job_template of Spark", lambda: lake.get_job_template(f"{name}_s").class_name, "org.example.X")
+    see("run_job without a value", lambda: lake.run_job(name, {}), "IllegalArgumentException")
+    see("run_job of what is not allowed", lambda: lake.run_job(f"{name}_s", {}), "IllegalArgumentException")
+    done = lake.run_job(name, {"seconds": "0"}).job_id()
+    see("get_job that ended", lambda: ended(lake, done), "succeeded")
+    runs = lake.run_job(name, {"seconds": "600"}).job_id()
+    see("delete_job_template in use", lambda: lake.delete_job_template(name), "InUseException")
+    see("cancel_job that runs", lambda: lake.cancel_job(runs).job_status().value in ("cancelling", "cancelled"), True)
+    see("get_job cancelled", lambda: ended(lake, runs), "cancelled")
+    see("list_jobs of a program", lambda: [each.job_id() for each in lake.list_jobs(name)], [runs, done])
+    change = JobTemplateChange.update_template(ShellTemplateUpdate(new_executable="/bin/true", new_arguments=[]))
+    see("alter_job_template of a program", lambda: lake.alter_job_template(name, change).executable, "/bin/true")
+    see("delete_job_template of a program", lambda: lake.delete_job_template(name), True)
+
+
+def ended(lake: GravitinoClient, job: str) -> str:
+    """Wait until a job has ended, and return its status."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        status = lake.get_job(job).job_status().value
+        if status in ("succeeded", "failed", "cancelled"):
+            return str(status)
+        time.sleep(0.1)
+    return "still at it"
 
 
 def own(steps: Steps, method: str, path: str, body: object) -> None:

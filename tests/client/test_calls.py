@@ -29,6 +29,16 @@ ROLE = {
 PIPES, RUNS = f"{OWN}/metalakes/lake/pipelines", f"{OWN}/metalakes/lake/runs"
 PIPELINE = {"name": "nyc", "version": 2, "digest": "d", "declaration": {"steps": []}}
 RUN = {"id": "r-1", "pipeline": "nyc", "state": "running", "attempt": 1, "user": "ana", "holder": "h:1"}
+JOB = {"jobId": "j-1", "jobTemplateName": "load", "status": "queued", "queuedAt": "x", "audit": {"creator": "ana"}}
+TEMPLATE = {
+    "name": "load",
+    "jobType": "shell",
+    "executable": "/srv/load.sh",
+    "arguments": ["{{day}}"],
+    "scripts": [],
+    "audit": {},
+}
+TEMPLATES, JOBS = f"{M}/jobs/templates", f"{M}/jobs/runs"
 TAG = {"name": "red", "comment": "c", "properties": {}, "audit": {}}
 TABLE = {"metadata-location": "file:/t/1.json", "metadata": {"format-version": 2}, "config": {}}
 NAMES_CHANGED = {
@@ -331,6 +341,68 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         RUN,
     ),
     ("run-cancel", lambda c: c.runs.cancel("r-1").state, "POST", f"{RUNS}/r-1/cancel", None, RUN),
+    (
+        "job-templates",
+        lambda c: c.job_templates.list()[0].arguments,
+        "GET",
+        f"{TEMPLATES}?details=true",
+        None,
+        {"jobTemplates": [TEMPLATE]},
+    ),
+    (
+        "job-template",
+        lambda c: c.job_templates.get("load").job_type,
+        "GET",
+        f"{TEMPLATES}/load",
+        None,
+        {"jobTemplate": TEMPLATE},
+    ),
+    (
+        "job-template-register",
+        lambda c: c.job_templates.register(
+            "load", job_type="shell", executable="/srv/load.sh", fields={"arguments": ["a"]}
+        ),
+        "POST",
+        TEMPLATES,
+        {"jobTemplate": {"arguments": ["a"], "name": "load", "jobType": "shell", "executable": "/srv/load.sh"}},
+        {"code": 0},
+    ),
+    (
+        "job-template-alter",
+        lambda c: c.job_templates.alter("load", job_type="shell", fields={"newArguments": []}).name,
+        "PUT",
+        f"{TEMPLATES}/load",
+        {"updates": [{"@type": "updateTemplate", "newTemplate": {"@type": "shell", "newArguments": []}}]},
+        {"jobTemplate": TEMPLATE},
+    ),
+    (
+        "job-template-delete",
+        lambda c: c.job_templates.delete("load"),
+        "DELETE",
+        f"{TEMPLATES}/load",
+        None,
+        {"dropped": True},
+    ),
+    ("jobs", lambda c: c.jobs.list()[0].status, "GET", JOBS, None, {"jobs": [JOB]}),
+    ("jobs-of", lambda c: c.jobs.list("load")[0].job_id, "GET", f"{JOBS}?jobTemplateName=load", None, {"jobs": [JOB]}),
+    ("job", lambda c: c.jobs.get("j-1").queued_at, "GET", f"{JOBS}/j-1", None, {"job": JOB}),
+    (
+        "job-run",
+        lambda c: c.jobs.run("load", conf={"day": "1"}).job_id,
+        "POST",
+        JOBS,
+        {"jobTemplateName": "load", "jobConf": {"day": "1"}},
+        {"job": JOB},
+    ),
+    ("job-cancel", lambda c: c.jobs.cancel("j-1").status, "POST", f"{JOBS}/j-1", None, {"job": JOB}),
+    (
+        "job-result",
+        lambda c: c.jobs.result("j-1").stdout,
+        "GET",
+        f"{OWN}/metalakes/lake/jobs/j-1",
+        None,
+        {"id": "j-1", "template": "load", "state": "failed", "user": "ana", "stdout": "hello"},
+    ),
     ("tags", lambda c: c.tags.list()[0].name, "GET", f"{M}/tags?details=true", None, {"tags": [TAG]}),
     ("tag", lambda c: c.tags.get("red").comment, "GET", f"{M}/tags/red", None, {"tag": TAG}),
     (

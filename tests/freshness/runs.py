@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action
 from limnos.model.decisions import Link
 from limnos.model.kinds import Kind
-from limnos.services import pipelines, runs
+from limnos.services import job_templates, pipelines, runs
 from limnos.services.properties import Edits
 from limnos.services.runs import Begin
 
@@ -35,7 +35,7 @@ def pipeline_declare(world: World, ctx: Context) -> Work:
 def pipeline_rename(world: World, ctx: Context) -> Work:
     """Rename a pipeline, perhaps to the name of the other one."""
     edits = Edits(name=pipeline(world))
-    return pipelines.pipeline_alter(ctx, metalake=world.metalake(), name=pipeline(world), edits=edits)
+    return job_templates.template_alter(ctx, metalake=world.metalake(), name=pipeline(world), edits=edits)
 
 
 def pipeline_drop(world: World, ctx: Context) -> Work:

@@ -12,14 +12,17 @@ from pathlib import Path
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import Built, build
-from limnos.config.settings import Access, Events, Server, Settings, Sources, Storage
+from limnos.config.settings import Access, Events, Jobs, Server, Settings, Sources, Storage
 from limnos.http.throttle import Throttle
+from limnos.services.job_rules import JobRules
 
 API = "/api/metalakes"
 OWN = "/api/limnos/v1"
 EVENTS = Events(allowed_urls=("https://hooks.example.com",))
 NO_MORE = Storage()
 """Catalogs may use the server's own warehouse and the public clouds."""
+NO_JOBS = Jobs()
+"""The server runs none by itself."""
 NOBODY = Sources()
 """No outside system may be shown."""
 
@@ -110,6 +113,15 @@ class Node:
         return Answer(start["status"], told, b"".join(chunk["body"] for chunk in chunks))
 
 
+PROGRAM = {"jobType": "shell", "executable": "/bin/true", "comment": None}
+"""A job template but for its name, as a body has it."""
+
+
+def let_jobs(node: Node) -> None:
+    """Let jobs be asked for; nobody runs them."""
+    node.built.services.job_rules = JobRules(enabled=True, allowed=("/bin",))
+
+
 @contextmanager
 def node_at(
     data: Path,
@@ -119,10 +131,13 @@ def node_at(
     sources: Sources = NOBODY,
     kept_bytes_max: int | None = None,
     database: str | None = None,
+    jobs: Jobs = NO_JOBS,
 ) -> Iterator[Node]:
     """Serve `data` in process: metalake `lake`, catalog `main`, both owned by `admin`."""
     server = Server(data=str(data)) if kept_bytes_max is None else Server(data=str(data), kept_bytes_max=kept_bytes_max)
-    settings = Settings(server=server, access=Access(enabled=access), storage=storage, sources=sources, events=EVENTS)
+    settings = Settings(
+        server=server, access=Access(enabled=access), storage=storage, sources=sources, events=EVENTS, jobs=jobs
+    )
     with asyncio.Runner() as runner:
         built = build(settings)
         built.services.sqlpp_requests.reach_s = 0.0  # nobody began anything elsewhere a moment ago

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.http.driver import API, Answer, Node
+from tests.http.driver import API, PROGRAM, Answer, Node
 from tests.http.gravitino.refusals import view_body
 from tests.http.iceberg import wire
 from tests.http.lance.wire import arrow
@@ -96,7 +96,7 @@ BODIES: dict[str, object] = {
     **{key: {} for key in ("lance-describe-table-index-stats", "lance-drop-table-index", "lance-describe-transaction")}, "lance-alter-transaction": {"actions": []},
     "create-token": {"user": "admin"}, "undrop": {}, "protect": {}, "create-webhook": {"url": "https://hooks.example.com/x"}, "retry-webhook": {},
     "put-pipeline": {"declaration": {}}, "start-run": {"id": RUN, "holder": "h:1"}, "beat-run": {"attempt": 1}, "resume-run": {"holder": "h:1"},
-    "register-job-template": {"jobTemplate": {"name": "n"}}, "alter-job-template": {"updates": []}, "run-job": {"jobTemplateName": "nyc", "jobConf": {}},
+    "register-job-template": {"jobTemplate": {**PROGRAM, "name": "n"}}, "alter-job-template": {"updates": []}, "run-job": {"jobTemplateName": "nyc", "jobConf": {}},
     "create-schema-table": {"name": "n", "columns": [{"name": "id", "type": "long"}]}, "alter-schema-table": {"updates": []}, "add-partitions": {"partitions": []},
     **{f"create-{kind}": {"name": "n"} for kind in ("fileset", "topic")}, **{f"alter-{kind}": {"updates": []} for kind in ("fileset", "topic")},
     "register-function": {"name": "n", **FUNCTION}, "alter-function": {"updates": []},

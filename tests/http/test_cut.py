@@ -17,7 +17,7 @@ from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.errors import Unavailable
 from tests.http.admin.test_tasks import poisoned, work
-from tests.http.driver import API, OWN, Node
+from tests.http.driver import API, OWN, PROGRAM, Node, let_jobs
 from tests.http.gravitino.refusals import view_body as schema_view
 from tests.http.iceberg.wire import (
     ROOT,
@@ -54,7 +54,7 @@ READ_ONLY = {
     "lance-merge-insert-into-table", "lance-update-table", "lance-delete-from-table", "lance-restore-table", "lance-update-table-schema-metadata", "lance-update-field-metadata",
     "lance-alter-table-add-columns", "lance-alter-table-alter-columns", "lance-alter-table-drop-columns", "lance-get-table-stats", "lance-create-table-index",
     "lance-create-table-scalar-index", "lance-list-table-indices", "lance-describe-table-index-stats", "lance-drop-table-index", "lance-describe-transaction", "lance-alter-transaction",
-    "register-job-template", "run-job", "sqlpp-cancel", "add-partitions", "drop-partition",
+    "sqlpp-cancel", "add-partitions", "drop-partition",
 }  # fmt: skip
 """Operations with a body that write nothing to the store."""
 
@@ -209,6 +209,8 @@ WRITES: dict[str, Write] = {
     "finish-run": Write("POST", f"{RUN}/finish", {"attempt": 1, "state": "failed"}),
     "cancel-run": Write("POST", f"{RUN}/cancel"),
     "resume-run": Write("POST", f"{OWN}/metalakes/lake/runs/{UUID(int=3)}/resume", {"holder": "h:2"}),
+    "register-job-template": Write("POST", f"{LAKE}/jobs/templates", {"jobTemplate": {**PROGRAM, "name": "n"}}),
+    "run-job": Write("POST", f"{LAKE}/jobs/runs", {"jobTemplateName": "program"}),
     "alter-job-template": Write("PUT", f"{LAKE}/jobs/templates/idle", {"updates": [{"@type": "rename", "newName": "n"}]}),
     "drop-job-template": Write("DELETE", f"{LAKE}/jobs/templates/idle"),
     "cancel-job": Write("POST", f"{LAKE}/jobs/runs/{UUID(int=2)}"),
@@ -307,6 +309,8 @@ def _furnish_leaves(node: Node) -> None:
 
 def _furnish_runs(node: Node) -> None:
     """Make a pipeline that nobody runs, one with a run, and one with a run that failed."""
+    let_jobs(node)
+    node.done("POST", f"{LAKE}/jobs/templates", {"jobTemplate": {**PROGRAM, "name": "program"}})
     for number, name in ((0, "idle"), (2, "busy"), (3, "broken")):
         node.done("PUT", f"{OWN}/metalakes/lake/pipelines/{name}", {"declaration": {}})
         if number:

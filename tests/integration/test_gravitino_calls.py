@@ -6,15 +6,17 @@ import pytest
 
 from conformance.gravitino import client
 from conformance.gravitino.client import Told
-from tests.integration.live import LiveServer
+from tests.integration.live import serving
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def told(server: LiveServer) -> Told:
-    """What the client's script did."""
-    return client.told(server.uri)
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """What the client's script did, to a server that runs jobs."""
+    folder = tmp_path_factory.mktemp("calls")
+    with serving(folder / "data", "--config", client.settings_in(folder)) as server:
+        return client.told(server.uri)
 
 
 def test_every_step_ends_as_it_should(told: Told) -> None:

@@ -52,7 +52,7 @@ RECORDS = st.one_of(
     st.builds(FilesetRecord, COMMENT, PROPERTIES, st.booleans(), PROPERTIES),
     st.builds(TopicRecord, COMMENT, PROPERTIES),
     st.builds(PolicyRecord, COMMENT, PROPERTIES, TEXT, st.booleans(), TEXT),
-    st.builds(JobTemplateRecord, COMMENT, PROPERTIES, st.integers(0, 2**53), TEXT),
+    st.builds(JobTemplateRecord, COMMENT, PROPERTIES, st.integers(0, 2**53), TEXT, TEXT, TEXT),
 )
 DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
     MetalakeRecord: records.MetalakeRecord.read,

@@ -31,6 +31,7 @@ from limnos.services.context import Services
 from limnos.services.credentials import Vendor
 from limnos.services.defaults import Defaults, Rules
 from limnos.services.files import Files
+from limnos.services.job_rules import JobRules
 from limnos.services.sources import Sources
 from limnos.sources.connectors.registry import Limits
 from limnos.store.migrate import migrate
@@ -42,6 +43,7 @@ from limnos.view.view import View
 if TYPE_CHECKING:
     from limnos.access.authentication import Clock
     from limnos.config.settings import Oidc, Settings
+    from limnos.http.application import Protocol
     from limnos.services.issuer import Issuer
     from limnos.store.interface import Store
     from limnos.view.gate import Gate
@@ -183,6 +185,25 @@ def _issuer_of(settings: Oidc, clock: Clock) -> Issuer | None:
     return IssuerKeys(settings, clock)
 
 
+def job_rules_of(settings: Settings) -> JobRules:
+    """Return the settings of jobs as services see them."""
+    jobs = settings.jobs
+    return JobRules(
+        jobs.executor == "local", jobs.allowed, jobs.environment, jobs.spark_configs, waiting_max=jobs.waiting_max
+    )
+
+
+def _protocols(settings: Settings) -> list[Protocol]:
+    asterix = [AsterixProtocol(timeout_s=settings.sqlpp.timeout_s)] if settings.sqlpp.enabled else []
+    return [
+        IcebergProtocol(),
+        GravitinoProtocol(),
+        LanceProtocol(data_timeout_s=settings.lance.data_timeout_s),
+        *asterix,
+        AdminProtocol(),
+    ]
+
+
 def build(settings: Settings) -> Built:
     """Build a node. Opens the store; nothing listens yet."""
     make_data_directory(settings)
@@ -218,18 +239,12 @@ def build(settings: Settings) -> Built:
         vendor=Vendor(timeout_s=settings.storage.timeout_s, time=store.time),
         issuer=_issuer_of(settings.oidc, store.time),
         sources=Sources(Limits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)),
+        job_rules=job_rules_of(settings),
     )
     upkeep.services = services
-    asterix = [AsterixProtocol(timeout_s=settings.sqlpp.timeout_s)] if settings.sqlpp.enabled else []
     application = Application(
         services,
-        [
-            IcebergProtocol(),
-            GravitinoProtocol(),
-            LanceProtocol(data_timeout_s=settings.lance.data_timeout_s),
-            *asterix,
-            AdminProtocol(),
-        ],
+        _protocols(settings),
         body_bytes_max=settings.server.body_bytes_max,
         request_timeout_s=settings.server.request_timeout_s,
         door=Door(hosts=settings.server.hosts, listens_on=_listens_on(settings)),

@@ -24,6 +24,7 @@ PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")
 PIECE_BYTES: Final = 1 << 20
 CRASHES: Final = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL)
+_LOOK_S: Final = 0.02
 
 
 class Hand:
@@ -96,6 +97,23 @@ class Hand:
         if not self._ended:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
+
+    async def leave(self, within_s: float) -> None:
+        """Hang up, and let the process end what it is at; see it off when it has, or the time is over."""
+        self._wire.close()
+        for _ in range(round(within_s / _LOOK_S)):
+            if self._has_left():
+                return
+            await asyncio.sleep(_LOOK_S)
+        self.end()
+
+    def _has_left(self) -> bool:
+        """See the process off if it has ended by itself."""
+        try:
+            self._ended = self._ended or os.waitpid(self.pid, os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            self._ended = True
+        return self._ended
 
     def end(self) -> None:
         """End the process, whatever it is at, and see it off."""

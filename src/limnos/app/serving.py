@@ -17,6 +17,7 @@ import uvloop
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import build
 from limnos.app.engines import engine_of
+from limnos.app.executor import executor_of
 from limnos.app.leaving import heard_apart, leave_within
 from limnos.http.connection import LaneProtocol
 from limnos.http.guarded import GuardedProtocol
@@ -102,6 +103,9 @@ async def _serve(
     try:
         await bootstrap(built.services, settings)
         beside += (asyncio.create_task(built.upkeep.run()), asyncio.create_task(built.deliveries.run()))
+        executor = executor_of(settings, built.services)
+        if executor is not None:
+            beside.append(asyncio.create_task(executor.run()))
         server = _Server(_config(built, settings))
         server.drain_timeout_s = settings.server.drain_timeout_s
         server.let_go = built.services.watch.close

@@ -19,7 +19,7 @@ _CONNECTION = ("--uri", "--metalake", "--user", "--token-file")
 
 _FLAGS_ALONE = frozenset({
     "--below", "--contents", "--follow", "--parents", "--purge", "--force", "--yes", "--deny", "--group", "--all", "--on-metalake", "--insecure-listen", "--bare",
-    "--restored", "--dry-run", "--keep-tokens", "--plain-copy", "--offline", "--columns", "--no-columns", "--lineage", "--hold", "--full", "--flat", "--secrets", "--list",
+    "--restored", "--dry-run", "--keep-tokens", "--plain-copy", "--offline", "--columns", "--no-columns", "--lineage", "--hold", "--full", "--flat", "--secrets", "--list", "--spark",
 })  # fmt: skip
 """Flags without a value, as far as commands with a path among their words have them."""
 
@@ -49,7 +49,7 @@ NO_COLUMN = " has no column "
 
 _OF_LISTS = {
     "user": "user list", "group": "group list", "role": "role list", "token": "token list", "webhook": "webhook list",
-    "job template": "pipeline list", "pipeline": "pipeline list", "run": "pipeline runs",
+    "job template": "job templates", "pipeline": "pipeline list", "run": "pipeline runs",
 }  # fmt: skip
 
 _IN_METALAKE = frozenset(

@@ -23,6 +23,7 @@ from limnos.client.errors import ArgumentError, ClientError, UnavailableError, e
 from limnos.client.exchange import Imports, export_request
 from limnos.client.flow import Awaited, Blocking, Flow, Reply, Request, S, Scope, retry_pause_s
 from limnos.client.groups import Groups
+from limnos.client.jobs import Jobs, JobTemplates
 from limnos.client.lance_opening import AwaitedLance, Door, Lance
 from limnos.client.lineage import Lineage
 from limnos.client.metalakes import Metalakes
@@ -83,6 +84,8 @@ class _Resources(Generic[S]):
         self.webhooks = Webhooks(sender, scope)
         self.pipelines = Pipelines(sender, scope)
         self.runs = Runs(sender, scope)
+        self.job_templates = JobTemplates(sender, scope)
+        self.jobs = Jobs(sender, scope)
         self.sqlpp = Statements(sender, scope)
 
 

@@ -7,6 +7,7 @@ never looks at the environment or at a file.
 from __future__ import annotations
 
 import ipaddress
+import posixpath
 import re
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
@@ -22,6 +23,12 @@ from limnos.names.path import check_catalog_name, check_metalake_name, check_par
 HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9_~:-]+(?:\.[A-Za-z0-9_~-]+)*\.?")
 VIEW_BYTES_MIN = 16 << 20
 """A view that is smaller would spend its time reading again what it has just let go."""
+SPARK_CONFIGS = (
+    "spark.app.name", "spark.default.parallelism", "spark.driver.cores", "spark.driver.maxResultSize", "spark.driver.memory",
+    "spark.dynamicAllocation.*", "spark.executor.cores", "spark.executor.instances", "spark.executor.memory", "spark.sql.adaptive.*",
+    "spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.shuffle.partitions",
+)  # fmt: skip
+"""Properties of Spark that name neither code nor files."""
 SCHEMES = ("sqlite", "postgresql")
 """Databases a server can use, as URL schemes."""
 
@@ -488,6 +495,66 @@ class Engine(Section):
     )
 
 
+def _place(text: str) -> str:
+    if not re.fullmatch("/[^,#]*", text):
+        raise ValueError(f"'{text}' is no absolute path without ',' and '#'; write for example /srv/jobs")
+    return posixpath.normpath(text)
+
+
+Places = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], BeforeValidator(_words)]
+
+
+class Jobs(Section):
+    """Jobs of Gravitino's templates, which the server runs by itself in processes of their own."""
+
+    executor: Literal["off", "local"] = Field(
+        default="off",
+        description="`local` runs jobs on this machine, confined to `jobs.allowed` and what follows; `off` runs none.",
+    )
+    allowed: Places = Field(
+        default=(),
+        description="Files, and directories with all below them, that jobs may run or be given (programs, scripts, jars, files, archives), "
+        "separated by commas. Unset: none, so that no job can run.",
+    )
+    readable: Places = Field(
+        default=(),
+        description="Directories that jobs may read beside `jobs.allowed` and the system's own, separated by commas.",
+    )
+    writable: Places = Field(
+        default=(), description="Directories that jobs may write to beside the one of their own, separated by commas."
+    )
+    environment: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+        default=(),
+        description="Names of environment variables that templates may set, `*` for any rest as in `LOAD_*`, separated by commas. Some make "
+        "programs run what they name (`PATH`, `LD_PRELOAD`, `BASH_ENV`): leave those out.",
+    )
+    spark_configs: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+        default=SPARK_CONFIGS,
+        description="Properties of Spark that templates may set, as names or with `*`, separated by commas. Some make Spark run what they name.",
+    )
+    spark_submit: Annotated[str, AfterValidator(_place)] | None = Field(
+        default=None,
+        description="The program `spark-submit`, for templates of Spark. Unset: that of the PySpark that is installed here.",
+    )
+    user: str | None = Field(
+        default=None,
+        min_length=1,
+        description="User of this machine that jobs run as, which takes a server that was started by root. Unset: the server's own.",
+    )
+    running_max: PositiveInt = Field(default=2, description="Jobs that each serving process runs at once; others wait.")
+    waiting_max: PositiveInt = Field(
+        default=100, description="Jobs of one user in a metalake that wait or run; for one more the answer is 503."
+    )
+    timeout_s: PositiveFloat = Field(
+        default=3600.0, description="Longest time for a job, in seconds; then it is ended and has failed."
+    )
+    output_bytes_max: PositiveInt = Field(
+        default=65_536,
+        le=1 << 20,
+        description="How many bytes are kept of the end of what a job writes to each of its streams.",
+    )
+
+
 class View(Section):
     """The in-memory view of the store."""
 
@@ -590,6 +657,7 @@ class Settings(BaseSettings):
     lance: Lance = Lance()
     sqlpp: Sqlpp = Sqlpp()
     engine: Engine = Engine()
+    jobs: Jobs = Jobs()
     view: View = View()
     store: Store = Store()
     events: Events = Events()

@@ -42,6 +42,9 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True):
         return Permit(command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id)
 
 
-def upkeep_permit(actor: str) -> Permit[None]:
-    """The proof for the server's own upkeep, which changes nothing that anybody's rights are about: tasks, old feed."""
-    return Permit(None, (), 0, (), actor, None, "upkeep")
+def upkeep_permit(actor: str, *, zone: int = 0) -> Permit[None]:
+    """The proof for the server's own upkeep, which changes nothing that anybody's rights are about: tasks, old feed, what became of a job.
+
+    `zone` is on whose clock it leaves changes, if it does.
+    """
+    return Permit(None, (), zone, (), actor, None, "upkeep")

@@ -317,25 +317,28 @@ class PolicyRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobTemplateRecord:
-    """A job template, which is a pipeline: how often it was declared, and the SHA-256 of the newest declaration."""
+    """A job template. A pipeline: how often it was declared, and the SHA-256 of the newest declaration. Else its type, and what is run as JSON."""
 
     comment: str | None
     properties: Mapping[str, str]
     declared: int
     digest: str
+    job_type: str = ""
+    content: str = ""
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
 
     def message(self) -> records_pb2.JobTemplateRecord:
         """Build the message: what was not understood when it was read, then every field we know."""
         message = _described(records_pb2.JobTemplateRecord.FromString(self.unknown), self)
         message.declared, message.digest = self.declared, self.digest
+        message.job_type, message.content = self.job_type, self.content
         return message
 
     @classmethod
     def read(cls, data: bytes) -> Self:
         """Read stored bytes. Raises UnreadableRecord."""
         message = _parsed(records_pb2.JobTemplateRecord(), data, kind="job template")
-        rest = (message.declared, message.digest)
+        rest = (message.declared, message.digest, message.job_type, message.content)
         return cls(_comment(message), dict(message.properties), *rest, unknown=_unknown(message))
 
 

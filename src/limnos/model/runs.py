@@ -81,6 +81,11 @@ class Run(msgspec.Struct, frozen=True):
     phases: str | None
     owner_id: int | None
 
+    @property
+    def template_id(self) -> int:
+        """Its pipeline, as the job template that it is."""
+        return self.pipeline_id
+
     def is_held(self, now_ms: int) -> bool:
         """Say whether its process gave a sign of life within its lease."""
         return self.state in LIVE and self.beat_at + self.lease_ms > now_ms

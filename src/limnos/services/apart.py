@@ -1,4 +1,4 @@
-"""Tags and policies, which lie in a metalake beside the tree: what they have in common.
+"""Tags, policies and job templates, which lie in a metalake beside the tree: what they have in common.
 
 May import the rooms below. Knows no wire format, and nothing of what either means. Each is a node of the metalake with a record; what it is on is
 in `services.attachments`.
@@ -14,7 +14,7 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
-from limnos.model.records import PolicyRecord, TagRecord
+from limnos.model.records import JobTemplateRecord, PolicyRecord, TagRecord
 from limnos.names.path import check_gravitino_name
 from limnos.services.pages import EVERY, page_of
 from limnos.services.properties import Edits, apart_edit
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from limnos.services.scene import Found, Scene
     from limnos.store.tx import Tx
 
-ApartRecord = TagRecord | PolicyRecord
+ApartRecord = TagRecord | PolicyRecord | JobTemplateRecord
 
 
 class ApartCreate(msgspec.Struct, frozen=True):
@@ -93,7 +93,9 @@ async def apart_create(ctx: Context, *, metalake: str, kind: Kind, name: str, re
 
 def exists(kind: Kind, name: str, *, metalake: str) -> AlreadyExists:
     """Say that a name is taken."""
-    return AlreadyExists(f"{kind.word.capitalize()} {name} already exists in metalake {metalake}", kind=kind.word)
+    return AlreadyExists(
+        f"{kind.word.capitalize().replace('_', ' ')} {name} already exists in metalake {metalake}", kind=kind.word
+    )
 
 
 def apart_insert(tx: Tx, permit: Permit[ApartCreate]) -> Node:

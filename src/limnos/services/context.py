@@ -14,6 +14,7 @@ from limnos.model.errors import StalePermit, Unavailable
 from limnos.services.chores import OwnChores
 from limnos.services.credentials import Vendor
 from limnos.services.issuer import NoIssuer
+from limnos.services.job_rules import JobRules
 from limnos.services.joint import Joint
 from limnos.services.lance_descriptions import Descriptions
 from limnos.services.lance_work import NoWorkers
@@ -77,6 +78,7 @@ class Services:
         sources: Sources | None = None,
         issuer: Issuer | None = None,
         wake_deliveries: Callable[[], object] = lambda: None,
+        job_rules: JobRules | None = None,
     ) -> None:
         self.store = store
         self.gate = gate
@@ -87,6 +89,9 @@ class Services:
         self.files = files
         self.wake_worker = wake_worker
         self.wake_deliveries = wake_deliveries
+        self.job_rules = JobRules() if job_rules is None else job_rules
+        """What jobs of its own this server runs."""
+        self.wake_executor: Callable[[], object] = lambda: None
         self.chores: Chores = OwnChores() if chores is None else chores
         self.lance: LanceWorkers = NoWorkers() if lance is None else lance
         self.descriptions = Descriptions(files.mark_now)

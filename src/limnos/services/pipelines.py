@@ -1,4 +1,4 @@
-"""Pipelines as objects of a metalake: declare, load, list, alter, drop.
+"""Pipelines as objects of a metalake: declare, load, list, drop.
 
 May import the rooms below. Knows no wire format, and nothing of what a declaration says. A pipeline is a job template, a node of the
 metalake; each declaration that differs from the one before is a version of its own, kept as it was sent as long as a run was made of it.
@@ -7,7 +7,6 @@ metalake; each declaration that differs from the one before is a version of its 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -15,23 +14,19 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, BadRequest, NotFound, PipelineBusy
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import JobTemplateRecord
 from limnos.model.runs import Declaration
 from limnos.names.path import check_gravitino_name
-from limnos.services.pages import EVERY, page_of
-from limnos.services.properties import apart_edit
+from limnos.services.job_templates import TemplateDrop, record_of, template_delete, template_find, templates_list
 from limnos.services.scene import Scope
 from limnos.store.pipelines import declaration_put, declaration_read
-from limnos.view.cold import for_each
 
 if TYPE_CHECKING:
     from limnos.model.decisions import Decision
     from limnos.model.permits import Permit
-    from limnos.model.runs import Run
     from limnos.services.context import Context
-    from limnos.services.properties import Edits
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
 
@@ -58,19 +53,6 @@ class PipelineDeclare(msgspec.Struct, frozen=True):
     text: str
     digest: str
     owner_id: int | None
-
-
-class PipelineAlter(msgspec.Struct, frozen=True):
-    """Change a pipeline's name, comment or properties."""
-
-    pipeline: Node
-    edits: Edits
-
-
-class PipelineDrop(msgspec.Struct, frozen=True):
-    """Drop a pipeline, and its runs with it."""
-
-    pipeline: Node
 
 
 def declaration_of(raw: bytes) -> tuple[str, str]:
@@ -130,6 +112,7 @@ def _declared(scene: Scene, name: str, *, digest: str, comment: str | None) -> t
     if not scene.decide(Action.JOB_TEMPLATE_LOAD, chain).allowed:
         scene.require(Action.JOB_TEMPLATE_CREATE, scene.settled.outer)
         raise _exists(name, scene.metalake.name)
+    pipeline_checked(node)
     action = Action.JOB_TEMPLATE_ALTER if _differs(node, digest, comment=comment) else Action.JOB_TEMPLATE_LOAD
     return node, scene.require(action, chain)
 
@@ -174,18 +157,12 @@ def _pipeline_insert(tx: Tx, command: PipelineDeclare, *, zone: int) -> Node:
 
 def pipeline_find(scene: Scene, name: str) -> Pipeline:
     """Return a pipeline, for its owner and whoever may use it, without its declaration."""
-    scene.require_in_metalake_use()
-    return Pipeline(scene.look_up(Kind.JOB_TEMPLATE, (name,), Action.JOB_TEMPLATE_LOAD).entity)
+    return Pipeline(pipeline_checked(template_find(scene, name)))
 
 
 def pipelines_list(scene: Scene) -> list[Pipeline]:
     """Return the pipelines that the caller may load, by name, without their declarations."""
-    scene.require_in_metalake_use()
-    chain = scene.settled.outer[-1:]
-    scene.require(Action.JOB_TEMPLATE_LIST, chain)
-    names = page_of(scene, Action.JOB_TEMPLATE_LIST, kind=Kind.JOB_TEMPLATE, chain=chain, asked=EVERY).texts()
-    found = for_each(names, lambda name: scene.find_outside(Kind.JOB_TEMPLATE, (name,))[0])
-    return [Pipeline(node) for node in found if node is not None]
+    return [Pipeline(node) for node in templates_list(scene) if not record_of(node).job_type]
 
 
 async def pipeline_load(ctx: Context, *, metalake: str, name: str, version: int | None = None) -> Pipeline:
@@ -202,56 +179,23 @@ async def _with_declaration(ctx: Context, node: Node, *, version: int | None = N
     return Pipeline(node, declaration)
 
 
-async def pipeline_alter(ctx: Context, *, metalake: str, name: str, edits: Edits) -> Pipeline:
-    """Rename a pipeline, change its comment or properties. Raises NotFound, AlreadyExists, InvalidName."""
-    if edits.name is not None:
-        check_gravitino_name(edits.name)
-
-    def decide(scene: Scene) -> Permit[PipelineAlter]:
-        scene.require_in_metalake_use()
-        found = scene.look_up(Kind.JOB_TEMPLATE, (name,), Action.JOB_TEMPLATE_ALTER)
-        return scene.permit(PipelineAlter(found.entity, edits), found.decision)
-
-    try:
-        return Pipeline(await ctx.write(Scope(metalake), decide, pipeline_update))
-    except AlreadyExists:
-        raise _exists(edits.name or name, metalake) from None
-
-
-def pipeline_update(tx: Tx, permit: Permit[PipelineAlter]) -> Node:
-    """Write the pipeline's edited record, then its new name."""
-    return apart_edit(tx, tx.nodes.confirm(permit.command.pipeline), edits=permit.command.edits)
-
-
 async def pipeline_drop(ctx: Context, *, metalake: str, name: str) -> None:
     """Drop a pipeline; its runs go with it. Raises NotFound, PipelineBusy."""
 
-    def decide(scene: Scene) -> Permit[PipelineDrop]:
+    def decide(scene: Scene) -> Permit[TemplateDrop]:
         scene.require_in_metalake_use()
         found = scene.look_up(Kind.JOB_TEMPLATE, (name,), Action.JOB_TEMPLATE_DROP)
-        return scene.permit(PipelineDrop(found.entity), found.decision)
+        return scene.permit(TemplateDrop(pipeline_checked(found.entity)), found.decision)
 
-    await ctx.write(Scope(metalake), decide, pipeline_delete)
-
-
-def pipeline_delete(tx: Tx, permit: Permit[PipelineDrop]) -> None:
-    """Drop the pipeline; what hung on it is swept later, for its id never comes back."""
-    held = tx.nodes.confirm(permit.command.pipeline)
-    refuse_busy(tx.runs.live_of(held.id), held.name, now_ms=tx.now_ms)
-    tx.nodes.drop(held)
+    await ctx.write(Scope(metalake), decide, template_delete)
 
 
-def refuse_busy(runs: list[Run], name: str, *, now_ms: int, but: int = 0) -> None:
-    """Raise PipelineBusy when somebody holds one of a pipeline's runs, other than one."""
-    for run in runs:
-        if run.id != but and run.is_held(now_ms):
-            raise PipelineBusy(
-                f"Pipeline {name} is being run: {told_of(run)}. Wait for it, or stop it with 'limnos pipeline cancel {run.uuid}'",
-                run=run.uuid,
-            )
-
-
-def told_of(run: Run) -> str:
-    """Tell which run it is, whose, who holds it and since when."""
-    since = datetime.fromtimestamp((run.resumed_at or run.started_at) // 1000, UTC).isoformat().replace("+00:00", "Z")
-    return f"run {run.uuid} of {run.user}, attempt {run.attempt}, held by {run.holder} since {since}"
+def pipeline_checked(node: Node) -> Node:
+    """Return a template that is a pipeline. Raises NotFound for one of another type."""
+    if not record_of(node).job_type:
+        return node
+    raise NotFound(
+        f"{node.name} is a job template of type {record_of(node).job_type} and no pipeline: it is run and dropped over Gravitino REST, "
+        "or with 'limnos job'",
+        kind=Kind.JOB_TEMPLATE.word,
+    )

@@ -9,7 +9,7 @@ metalake's clock, so two starts of one pipeline come one after the other on whic
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -20,7 +20,8 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, AttemptSuperseded, BadRequest, Forbidden, NotFound, RunConflict
 from limnos.model.kinds import Kind
 from limnos.model.runs import CANCELLED, CANCELLING, DISCARDED, FINISHES, LIVE, RUNNING, STATES, Finding, Run, Step
-from limnos.services.pipelines import pipeline_find, refuse_busy
+from limnos.services.job_templates import refuse_busy
+from limnos.services.pipelines import pipeline_checked, pipeline_find
 from limnos.services.scene import Scope
 from limnos.store.pipelines import declaration_read
 from limnos.store.runs import Caller, findings_read, run_read, run_whole_read, runs_read
@@ -110,10 +111,37 @@ class RunResume(msgspec.Struct, frozen=True):
     after: int | None
 
 
-class Judged(NamedTuple):
+class Carried(Protocol):
+    """A run of a pipeline or another job: what a decision on it goes by."""
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        ...
+
+    @property
+    def uuid(self) -> str:
+        """Its id on the wire."""
+        ...
+
+    @property
+    def template_id(self) -> int:
+        """What it is a run of."""
+        ...
+
+    @property
+    def owner_id(self) -> int | None:
+        """Who owns it."""
+        ...
+
+
+C = TypeVar("C", bound=Carried)
+
+
+class Judged(NamedTuple, Generic[C]):
     """A run, its pipeline, and the decision that the caller may do what was asked."""
 
-    run: Run
+    run: C
     pipeline: Node
     decision: Decision
 
@@ -126,7 +154,7 @@ def me(scene: Scene) -> tuple[str, int]:
     return scene.user, scene.subject.user_id or 0
 
 
-def judge(scene: Scene, run: Run | None, *, uuid: str, action: Action) -> Judged:
+def judge(scene: Scene, run: C | None, *, uuid: str, action: Action) -> Judged[C]:
     """Decide on a run. Who may not see one is refused in the same words whether it is there or not. Raises NotFound, Forbidden."""
     scene.require_in_metalake_use()
     absent = (Link.absent(Kind.JOB, uuid), *scene.settled.outer[-1:])
@@ -147,12 +175,12 @@ def no_run(scene: Scene, uuid: str) -> NotFound:
     )
 
 
-def pipeline_of(scene: Scene, run: Run) -> Node | None:
+def pipeline_of(scene: Scene, run: Carried) -> Node | None:
     """Return a run's pipeline, None where it was dropped."""
-    return need(scene.view, node_key(run.pipeline_id), zone=scene.metalake.id)
+    return need(scene.view, node_key(run.template_id), zone=scene.metalake.id)
 
 
-def chain_of(scene: Scene, run: Run, *, pipeline: Node) -> Chain:
+def chain_of(scene: Scene, run: Carried, *, pipeline: Node) -> Chain:
     """Return the links from a run up to the metalake."""
     link = Link(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name)
     return (Link(run.id, Kind.JOB, run.uuid), link, *scene.settled.outer[-1:])
@@ -212,6 +240,7 @@ async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: Begin)
     def decide(scene: Scene) -> Permit[RunStart]:
         scene.require_in_metalake_use()
         found = scene.look_up(Kind.JOB_TEMPLATE, (pipeline,), Action.JOB_RUN)
+        pipeline_checked(found.entity)
         return scene.permit(RunStart(found.entity, begin, *me(scene), scene.maker_id), found.decision)
 
     run, steps = await ctx.write(Scope(metalake), decide, run_insert)
@@ -303,12 +332,13 @@ def _seen(scene: Scene, rows: list[Run], *, now_ms: int) -> list[Told]:
     found: list[Told] = []
     for run in rows:
         pipeline = pipeline_of(scene, run)
-        if pipeline is not None and _sees(scene, run, pipeline=pipeline):
+        if pipeline is not None and sees(scene, run, pipeline=pipeline):
             found.append(Told(run, pipeline.name, now_ms))
     return found
 
 
-def _sees(scene: Scene, run: Run, *, pipeline: Node) -> bool:
+def sees(scene: Scene, run: Carried, *, pipeline: Node) -> bool:
+    """Decide whether the caller sees a run in a list."""
     if not scene.rules.access_enabled:
         return True
     above = chain_of(scene, run, pipeline=pipeline)[1:]

@@ -119,6 +119,11 @@ async def _prune_runs(work: Work, payload: NoPayload) -> Outcome:
             await work.submit(lambda tx: tx.runs.prune(keep_ms=work.keep_runs_ms, limit=RUNS_AT_ONCE)) == RUNS_AT_ONCE
         ):
             pass
+        while (
+            await work.submit(lambda tx: tx.template_jobs.prune(keep_ms=work.keep_runs_ms, limit=RUNS_AT_ONCE))
+            == RUNS_AT_ONCE
+        ):
+            pass
         await work.submit(declarations_prune)
     return Outcome()
 

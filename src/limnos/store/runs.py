@@ -48,8 +48,8 @@ _COLUMNS = (
 _FROM = "FROM pipeline_run r LEFT JOIN owner o ON o.object_id = r.id"
 BY_UUID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.metalake_id = :metalake AND r.uuid = :uuid")
 BY_ID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.id = :id")
-_MINE_SQLITE = "SELECT value FROM json_each(:principals)"
-_MINE = "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:principals AS json)) v"
+MINE_SQLITE = "SELECT value FROM json_each(:principals)"
+MINE = "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:principals AS json)) v"
 _SEEN = (
     "(CAST(:everything AS boolean) OR o.principal_id IN ({mine}) OR EXISTS"
     " (SELECT 1 FROM owner p WHERE p.object_id = r.pipeline_id AND p.principal_id IN ({mine})))"
@@ -66,7 +66,7 @@ _OF = {False: "r.metalake_id = :of", True: "r.pipeline_id = :of"}
 def _page(where: str) -> Sql:
     columns = _COLUMNS.replace("r.options, r.progress", "'{}', NULL")  # long, and told of one run alone
     text = f"SELECT {columns} {_FROM} WHERE {where} AND r.id < :before AND {_SEEN} ORDER BY r.id DESC LIMIT :limit"
-    return Sql(text.replace("{mine}", _MINE), on_sqlite=text.replace("{mine}", _MINE_SQLITE))
+    return Sql(text.replace("{mine}", MINE), on_sqlite=text.replace("{mine}", MINE_SQLITE))
 
 
 PAGES = {
@@ -95,7 +95,7 @@ _TREND = (
     " AND (CAST(:rule AS text) = '' OR f.rule = :rule) AND (CAST(:step AS text) = '' OR f.step = :step)"
     f" AND {_SEEN} ORDER BY f.id DESC LIMIT :limit"
 )
-TREND = Sql(_TREND.replace("{mine}", _MINE), on_sqlite=_TREND.replace("{mine}", _MINE_SQLITE))
+TREND = Sql(_TREND.replace("{mine}", MINE), on_sqlite=_TREND.replace("{mine}", MINE_SQLITE))
 LIVE_OF = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.pipeline_id = :pipeline AND r.{_IS_LIVE} ORDER BY r.id")
 INSERT = Sql(
     "INSERT INTO pipeline_run (id, metalake_id, pipeline_id, version, uuid, user_name, user_id, state, attempt, holder, beat_at,"

@@ -330,6 +330,36 @@ Index("pipeline_run_metalake", pipeline_run.c.metalake_id, pipeline_run.c.id)
 Index("pipeline_run_pipeline", pipeline_run.c.pipeline_id, pipeline_run.c.id)
 Index("pipeline_run_ended", pipeline_run.c.ended_at)
 
+template_job = Table(
+    "template_job",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("metalake_id", Id, nullable=False),
+    Column("template_id", Id, nullable=False),
+    Column("uuid", Name, nullable=False),
+    Column("user_name", Name, nullable=False),
+    Column("user_id", Id, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("beat_at", Id, nullable=False),
+    Column("lease_ms", Id, nullable=False),
+    Column("conf", Text, nullable=False),
+    Column("work", Text, nullable=False),
+    Column("message", Text),
+    Column("exit_code", Integer),
+    Column("stdout", Text, nullable=False),
+    Column("stderr", Text, nullable=False),
+    Column("stdout_bytes", Id, nullable=False),
+    Column("stderr_bytes", Id, nullable=False),
+    Column("queued_at", Id, nullable=False),
+    Column("started_at", Id),
+    Column("ended_at", Id),
+)
+Index("template_job_uuid", template_job.c.metalake_id, template_job.c.uuid, unique=True)
+Index("template_job_metalake", template_job.c.metalake_id, template_job.c.id)
+Index("template_job_template", template_job.c.template_id, template_job.c.id)
+Index("template_job_state", template_job.c.state, template_job.c.id)
+
 run_step = Table(
     "run_step",
     metadata,

@@ -31,6 +31,7 @@ from limnos.store.sqlpp_locks import SqlppLockWrites
 from limnos.store.sqlpp_requests import RequestWrites
 from limnos.store.statistics import StatisticWrites
 from limnos.store.tasks import TaskWrites
+from limnos.store.template_jobs import TemplateJobWrites
 from limnos.store.tokens import TokenWrites
 from limnos.store.trash import TrashWrites
 from limnos.store.webhooks import WebhookWrites
@@ -131,6 +132,11 @@ class Tx:
     def attachments(self, kind: Kind) -> AttachmentWrites:
         """What tags, or policies, are on."""
         return AttachmentWrites(self, kind)
+
+    @property
+    def template_jobs(self) -> TemplateJobWrites:
+        """Jobs of templates that nodes run."""
+        return TemplateJobWrites(self)
 
     @property
     def statistics(self) -> StatisticWrites:

@@ -19,6 +19,7 @@ from limnos.store import (
     roles,
     runs,
     statistics,
+    template_jobs,
     webhooks,
 )
 from limnos.store.changes import PRUNE_CHANGES, PRUNE_CLOCKS
@@ -35,7 +36,7 @@ def feed_prune(tx: Tx, *, keep_ms: int) -> int:
 
 
 SWEEPS: tuple[Sql, ...] = (
-    roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *lineage.SWEEPS,
+    roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS,
     lance_versions.SWEEP, *statistics.SWEEPS,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip

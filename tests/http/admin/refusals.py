@@ -11,7 +11,7 @@ from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.admin.service import ANONYMOUS
 from tests.http import cells
 from tests.http.cells import Case, Row, case
-from tests.http.driver import OWN, Answer, Node
+from tests.http.driver import API, OWN, PROGRAM, Answer, Node, let_jobs
 from tests.http.iceberg import wire
 
 TABLE = Path(__file__).with_suffix(".md")
@@ -165,10 +165,21 @@ def _runs(node: Node, who: str) -> Iterator[Case]:
         yield case(f"POST {one}/{verb}", thing, "lake", run, body=body)
         if "," not in thing:
             yield case(f"POST {one}/{verb}", f"no {thing}", "lake", str(uuid4()), body=body)
+    for thing, job in (("job", job_of(node, f"job_{who}")), ("no job", str(uuid4()))):
+        yield case(f"GET {LAKE}/jobs/{{id}}", thing, "lake", job)
     never: dict[str, object] = {"do": "move-table", "source": ["there"], "target": ["there"]}
     for thing, run in (("run published", run_of(node, f"out_{who}")), ("no run published", str(uuid4()))):
         publish: dict[str, object] = {"do": "publish-run", "run": run, "attempt": 1}
         yield case(TRANSACT, thing, "lake", "main", body={"operations": [publish, never]})
+
+
+def job_of(node: Node, name: str) -> str:
+    """Ask for a job of a program that `keeper` owns; returns its id."""
+    let_jobs(node)
+    node.done("POST", f"{API}/lake/jobs/templates", {"jobTemplate": {**PROGRAM, "name": name}}, user="laker")
+    cells.own(node, "keeper", "JOB_TEMPLATE", name, by="laker")
+    found: str = node.done("POST", f"{API}/lake/jobs/runs", {"jobTemplateName": name}, user="laker")["job"]["jobId"]
+    return found
 
 
 def run_of(node: Node, name: str, *, state: str = "running") -> str:

@@ -10,7 +10,7 @@ from limnos.http.gravitino.protocol import GravitinoProtocol
 from tests.http import cells
 from tests.http.admin import refusals as own_api
 from tests.http.cells import Case
-from tests.http.driver import Answer, Node
+from tests.http.driver import API, PROGRAM, Answer, Node, let_jobs
 
 TABLE = Path(__file__).with_suffix(".md")
 OPEN = frozenset({"GET /health", "GET /health/live", "GET /health/ready"})
@@ -201,7 +201,16 @@ def _of_jobs(node: Node, who: str) -> Iterator[Case]:
         own_api.declare(node, name)
     yield _case(f"GET {templates}", "names", "lake")
     yield _case(f"GET {templates}", "details", "lake", query="?details=true")
-    yield _case(f"POST {templates}", "new", "lake", body={"jobTemplate": {"name": "new"}})
+    program = _program_of(node, f"program_{who}")
+    yield _case(f"POST {templates}", "new", "lake", body={"jobTemplate": {**PROGRAM, "name": f"new_{who}"}})
+    yield _case(f"GET {templates}/{{template}}", "of a program", "lake", program)
+    newer = {"@type": "updateTemplate", "newTemplate": {"@type": "shell", "newArguments": [who]}}
+    yield _case(f"PUT {templates}/{{template}}", "of a program", "lake", program, body={"updates": [newer]})
+    yield _case(f"POST {runs}", "of a program", "lake", body={"jobTemplateName": program})
+    asked = node.done("POST", f"{API}/lake/jobs/runs", {"jobTemplateName": program}, user="laker")["job"]["jobId"]
+    yield _case(f"GET {runs}", "of a program", "lake", query=f"?jobTemplateName={program}")
+    yield _case(f"GET {runs}/{{job}}", "of a program", "lake", asked)
+    yield _case(f"POST {runs}/{{job}}", "of a program", "lake", asked)
     comment = {"updates": [{"@type": "updateComment", "newComment": who}]}
     other = {"updates": [{"@type": "updateTemplate", "newTemplate": {}}]}
     for name, thing in (("there", "job template"), ("gone", "no job template")):
@@ -216,6 +225,14 @@ def _of_jobs(node: Node, who: str) -> Iterator[Case]:
     for run, thing in ((own_api.run_of(node, f"job_{who}"), "job"), (str(uuid4()), "no job")):
         yield _case(f"GET {runs}/{{job}}", thing, "lake", run)
         yield _case(f"POST {runs}/{{job}}", thing, "lake", run)
+
+
+def _program_of(node: Node, name: str) -> str:
+    """Register a program that `keeper` owns; returns its name."""
+    let_jobs(node)
+    node.done("POST", f"{API}/lake/jobs/templates", {"jobTemplate": {**PROGRAM, "name": name}}, user="laker")
+    cells.own(node, "keeper", "JOB_TEMPLATE", name, by="laker")
+    return name
 
 
 def view_body(name: str) -> dict[str, object]:

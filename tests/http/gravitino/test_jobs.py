@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.http.admin.test_run_rights import pass_time
-from tests.http.admin.test_runs import begin, declare, finish, started
+from tests.http.admin.test_runs import PIPES, begin, declare, finish, started
 from tests.http.admin.test_transactions import together
-from tests.http.driver import API, Node
+from tests.http.driver import API, PROGRAM, Answer, Node, let_jobs
 
 TEMPLATES, JOBS = f"{API}/lake/jobs/templates", f"{API}/lake/jobs/runs"
 
@@ -65,16 +65,120 @@ def test_jobs_are_listed_by_template(node: Node) -> None:
 
 
 def test_what_is_done_elsewhere(node: Node) -> None:
-    """Registering, changing what a template runs, and starting a job are refused with what to do instead; a busy template stays."""
+    """Changing what a pipeline runs, and starting a run of it, are refused with what to do instead; a busy template stays."""
     started(node)
     answers = [
-        node.post(TEMPLATES, {"jobTemplate": {"name": "n"}}), node.post(JOBS, {"jobTemplateName": "nyc", "jobConf": {}}),
+        node.post(JOBS, {"jobTemplateName": "nyc", "jobConf": {}}),
         node.put(f"{TEMPLATES}/nyc", {"updates": [{"@type": "updateTemplate", "newTemplate": {"@type": "spark"}}]}),
     ]  # fmt: skip
     busy = node.delete(f"{TEMPLATES}/nyc")
 
-    assert [(each.status, each["code"]) for each in answers] == [(405, 1006)] * 3
+    assert [(each.status, each["code"]) for each in answers] == [(405, 1006)] * 2
     assert all("pipelines" in str(each["message"]) or "runner" in str(each["message"]) for each in answers)
     assert (busy.status, busy["code"], busy["type"]) == (409, 1010, "InUseException")
     assert node.put(f"{TEMPLATES}/nyc", {"updates": [{"@type": "updateComment", "newComment": "x"}]}).status == 200
     assert node.get(f"{TEMPLATES}/nyc").json()["jobTemplate"]["comment"] == "x"
+
+
+SPARK = {
+    "jobType": "SPARK", "name": "count", "executable": "file:///srv/jobs/count.py", "comment": "counts", "arguments": ["{{day}}"],
+    "environments": {"MODE": "x"}, "customFields": {"team": "a"}, "className": None, "jars": ["/srv/jobs/a.jar"], "files": None, "archives": [],
+    "configs": {"spark.executor.memory": "1g"}, "audit": None,
+}  # fmt: skip
+
+
+def altered(node: Node, name: str, **fields: object) -> Answer:
+    """Change what a template runs."""
+    return node.put(f"{TEMPLATES}/{name}", {"updates": [{"@type": "updateTemplate", "newTemplate": fields}]})
+
+
+def test_templates_of_programs_and_of_spark(node: Node) -> None:
+    """They are told as they were registered, without what is of the other type; beside pipelines, which the own API lists alone."""
+    declare(node)
+    for each in (SPARK, {**PROGRAM, "name": "hello", "scripts": ["/srv/jobs/part.sh"]}):
+        assert node.post(TEMPLATES, {"jobTemplate": each}).json() == {"code": 0}
+
+    spark = node.get(f"{TEMPLATES}/count").json()["jobTemplate"]
+    shell = node.get(f"{TEMPLATES}/hello").json()["jobTemplate"]
+    told = {key: value for key, value in SPARK.items() if value is not None and key != "jobType"}
+    assert spark == {**told, "jobType": "spark", "files": [], "audit": spark["audit"]}
+    assert shell == {
+        "jobType": "shell", "name": "hello", "executable": "/bin/true", "arguments": [], "environments": {}, "customFields": {},
+        "scripts": ["/srv/jobs/part.sh"], "audit": shell["audit"],
+    }  # fmt: skip
+    assert node.get(TEMPLATES).json()["names"] == ["count", "hello", "nyc"]
+    assert [each["name"] for each in node.get(PIPES).json()["pipelines"]] == ["nyc"]
+
+
+def test_a_template_is_altered(node: Node) -> None:
+    """What is null stays; name and comment change with it; another type is refused."""
+    node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello", "arguments": ["a"]}})
+
+    told = altered(node, "hello", **{"@type": "shell", "newExecutable": "/bin/false", "newArguments": None})
+    other = altered(node, "hello", **{"@type": "spark", "newJars": []})
+    strange = altered(node, "hello", **{"@type": "shell", "newJars": ["/x.jar"]})
+    node.done("PUT", f"{TEMPLATES}/hello", {"updates": [{"@type": "rename", "newName": "bye"}]})
+
+    assert (told.json()["jobTemplate"]["executable"], told.json()["jobTemplate"]["arguments"]) == ("/bin/false", ["a"])
+    assert [(each.status, each["code"]) for each in (other, strange)] == [(400, 1001)] * 2
+    assert node.get(f"{TEMPLATES}/bye").json()["jobTemplate"]["executable"] == "/bin/false"
+    assert node.delete(f"{TEMPLATES}/bye").json()["dropped"] is True
+    assert node.delete(f"{TEMPLATES}/bye").json()["dropped"] is False
+
+
+@pytest.mark.parametrize(
+    "fields,words",
+    [
+        ({"jobType": "perl"}, "shell or spark"), ({"jobType": None}, "jobType"), ({"name": ""}, "name"), ({"name": None}, "name"),
+        ({"executable": " "}, "executable"), ({"executable": None}, "executable"), ({"arguments": "a"}, "arguments"), ({"jars": ["/a"]}, "jars"),
+        ({"surprise": 1}, "surprise"), ({"arguments": ["{{x:-a}} {{x:-b}}"]}, "two things"), ({"arguments": ["{{x:-a"]}, "does not end"),
+        ({"arguments": ["x" * 40_000]}, "32768"), ({"comment": 3}, "comment"),
+    ],
+)  # fmt: skip
+def test_what_is_no_template(node: Node, fields: dict[str, object], words: str) -> None:
+    """It is refused with what is wrong, and nothing is made."""
+    answer = node.post(TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"} | fields})
+
+    assert (answer.status, answer["code"]) == (400, 1001)
+    assert words in str(answer["message"])
+    assert node.get(TEMPLATES).json()["names"] == []
+
+
+def test_a_program_is_no_pipeline(node: Node) -> None:
+    """The own API neither declares, shows, runs nor drops it, and says what it is; a taken name is told."""
+    node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
+    answers = [
+        node.put(f"{PIPES}/hello", {"declaration": {}}), node.get(f"{PIPES}/hello"), begin(node, "hello"), node.delete(f"{PIPES}/hello"),
+    ]  # fmt: skip
+
+    assert [each.status for each in answers] == [404] * 4
+    assert all("of type shell and no pipeline" in str(each["error"]) for each in answers)
+    again = node.post(TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
+    assert (again.status, again["type"]) == (409, "JobTemplateAlreadyExistsException")
+
+
+def test_a_server_runs_no_jobs_unless_it_is_told_to(node: Node) -> None:
+    """Whoever asks for one hears which setting it takes; templates are kept all the same."""
+    node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
+    answer = node.post(JOBS, {"jobTemplateName": "hello", "jobConf": {}})
+
+    assert (answer.status, answer["code"]) == (405, 1006)
+    assert "jobs.executor" in str(answer["message"])
+
+
+def test_jobs_of_both_sorts_are_listed(node: Node) -> None:
+    """Runs of pipelines and jobs of programs, the newest first."""
+    run = started(node)
+    let_jobs(node)
+    node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
+    first, second = (node.done("POST", JOBS, {"jobTemplateName": "hello"})["job"]["jobId"] for _ in range(2))
+
+    assert [each["jobId"] for each in node.get(JOBS).json()["jobs"]] == [second, first, run]
+    assert [each["jobId"] for each in node.get(f"{JOBS}?jobTemplateName=hello").json()["jobs"]] == [second, first]
+    assert [each["jobId"] for each in node.get(f"{JOBS}?jobTemplateName=nyc").json()["jobs"]] == [run]
+    assert node.delete(f"{TEMPLATES}/hello").status == 409
+    for job in (first, second):
+        node.done("POST", f"{JOBS}/{job}")
+    assert node.delete(f"{TEMPLATES}/hello").json()["dropped"] is True
+    assert [each["jobId"] for each in node.get(JOBS).json()["jobs"]] == [run]
+    assert node.get(f"{JOBS}/{first}").status == 404

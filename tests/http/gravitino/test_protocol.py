@@ -38,7 +38,7 @@ BODIES: tuple[object, ...] = (
     {"name": "u", "type": "USER"},
     {"name": "n", "securableObjects": []},
     {"tagsToAdd": []},
-    {"jobTemplate": {"name": "n"}},
+    {"jobTemplate": {"name": "n", "jobType": "shell", "executable": "/bin/true"}},
     {"jobTemplateName": "n", "jobConf": {}},
     {"uri": "s3://x"},
     {"name": "n", "columns": [{"name": "id", "type": "long"}]},

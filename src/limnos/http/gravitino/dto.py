@@ -1,6 +1,6 @@
 """Encoders: what the services return, in Gravitino's words (dto classes of 1.3). Fields without a value are left out.
 
-May import `model`, `names` and `services` values. Enum words are lower case and times ISO-8601, as clients demand.
+May import `model`, `names`, `formats` and `services` values. Enum words are lower case and times ISO-8601, as clients demand.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from limnos.formats.gravitino.job_templates import FIELDS, content_read
 from limnos.http.response import Response, json_response
 from limnos.http.times import instant
 from limnos.model.kinds import Form, Kind
@@ -21,9 +22,10 @@ from limnos.services.functions import function_told
 from limnos.services.tag_values import allowed_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from limnos.model.entities import Node, Principal, RoleEntity
+    from limnos.model.jobs import Job
     from limnos.model.records import (
         CatalogRecord,
         DeclaredRecord,
@@ -175,13 +177,24 @@ def model_version(found: ModelVersion) -> Json:
 
 
 def job_template(node: Node) -> Json:
-    """Encode a pipeline as a template of Spark; what is its own stands in the custom fields."""
+    """Encode a job template. A pipeline is one of Spark; what is its own stands in the custom fields."""
     record = cast("JobTemplateRecord", node.record)
+    if record.job_type:
+        content = msgspec.to_builtins(content_read(record.content))
+        told = {name: content.get(name, _NOTHING[name]) for name in FIELDS[record.job_type]}
+        return compact(jobType=record.job_type, name=node.name, comment=record.comment, **told, audit=audit(node))
     own = {"limnos.pipeline": node.name, "limnos.version": str(record.declared), "limnos.digest": record.digest}
     return compact(
         jobType="spark", name=node.name, comment=record.comment, executable="limnos", arguments=[], environments={},
         customFields={**record.properties, **own}, jars=[], files=[], archives=[], configs={}, audit=audit(node),
     )  # fmt: skip
+
+
+_NOTHING: Mapping[str, object] = {
+    "executable": "", "arguments": [], "environments": {}, "customFields": {}, "scripts": [], "className": None, "jars": [], "files": [],
+    "archives": [], "configs": {},
+}  # fmt: skip
+"""What a template says where it says nothing."""
 
 
 _STATUSES = {
@@ -196,7 +209,20 @@ def job(run: Run, *, template: str, state: str) -> Json:
     told = compact(
         creator=run.user, createTime=instant(run.started_at), lastModifiedTime=instant(run.ended_at or run.resumed_at)
     )
-    return {"jobId": run.uuid, "jobTemplateName": template, "status": _STATUSES[state], "audit": told}
+    times = compact(
+        queuedAt=instant(run.started_at), startedAt=instant(run.started_at), finishedAt=instant(run.ended_at)
+    )
+    return {"jobId": run.uuid, "jobTemplateName": template, "status": _STATUSES[state], "audit": told, **times}
+
+
+def template_job(job: Job, *, template: str, state: str) -> Json:
+    """Encode a job that a node runs by itself."""
+    changed = job.ended_at or job.started_at
+    told = compact(creator=job.user, createTime=instant(job.queued_at), lastModifiedTime=instant(changed))
+    times = compact(
+        queuedAt=instant(job.queued_at), startedAt=instant(job.started_at), finishedAt=instant(job.ended_at)
+    )
+    return {"jobId": job.uuid, "jobTemplateName": template, "status": state, "audit": told, **times}
 
 
 def statistic(found: Statistic) -> Json:

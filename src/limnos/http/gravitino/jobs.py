@@ -1,7 +1,6 @@
-"""Job templates and jobs, which are pipelines and their runs: list, load, alter, drop templates; list, load, cancel jobs.
+"""Job templates and jobs: those that a server runs by itself, and pipelines with their runs, which are declared and run elsewhere.
 
-May import `access`, `model`, `services` and this package. A pipeline is declared over the own API, and run by a runner: neither is done here,
-and who may do it elsewhere is told so.
+May import `model`, `services` and this package.
 """
 
 from __future__ import annotations
@@ -9,30 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.told import Body, names_of, told
-from limnos.http.gravitino.updates import Rename, Update, UpdateComment, edits_of
-from limnos.http.request import Request
+from limnos.http.gravitino.leaves import dropped
+from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.updates import Rename, UpdateComment, VariedUpdate, edits_of
 from limnos.http.routing import Route
-from limnos.model.errors import BadRequest, NotFound, RunConflict, Unsupported
-from limnos.model.kinds import Kind
-from limnos.services import pipelines, runs
+from limnos.model.errors import BadRequest, RunConflict
+from limnos.services import job_templates, jobs, runs
+from limnos.services.job_templates import KIND, TemplateRequest
+from limnos.services.jobs import JobTold
 from limnos.services.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
+    from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.services.context import Context
     from limnos.services.runs import Told
-    from limnos.services.scene import Scene
-
-_NEWEST = 1 << 53
 
 
-class UpdateTemplate(Body, frozen=True, tag_field="@type", tag="updateTemplate"):
-    """What a template runs, which is its pipeline's declaration to say."""
+class UpdateTemplate(VariedUpdate, frozen=True, tag="updateTemplate"):
+    """What a template runs, in part: what is null stays."""
 
     new_template: dict[str, object]
 
@@ -40,7 +37,7 @@ class UpdateTemplate(Body, frozen=True, tag_field="@type", tag="updateTemplate")
 class TemplateUpdates(Body, frozen=True):
     """Changes of a template."""
 
-    updates: Sequence[Update | UpdateTemplate]
+    updates: Sequence[Rename | UpdateComment | UpdateTemplate]
 
 
 class TemplateRegister(Body, frozen=True):
@@ -58,106 +55,92 @@ class JobRun(Body, frozen=True):
 
 async def templates_list(request: Request, ctx: Context) -> Response:
     """Answer the templates that the caller may use: their names, or with `details` all of them."""
-    found = await ctx.read(Scope(*names_of(request)), pipelines.pipelines_list)
+    found = await ctx.read(Scope(*names_of(request)), job_templates.templates_list)
     if request.query_flag("details"):
-        return ok(jobTemplates=[dto.job_template(each.node) for each in found])
-    return ok(names=[each.node.name for each in found])
+        return ok(jobTemplates=[dto.job_template(each) for each in found])
+    return ok(names=[each.name for each in found])
 
 
-async def template_register(request: Request, ctx: Context) -> Response:
-    """Refuse: a template is made by declaring its pipeline."""
-    Request.decode(await request.body(), TemplateRegister)
+async def template_register(request: Request, ctx: Context, *, body: TemplateRegister) -> Response:
+    """Make a template of a program or of a Spark application; a pipeline is declared over the own API."""
+    (metalake,) = names_of(request)
+    fields = dict(body.job_template)
+    name, job_type = (_text(fields.pop(key, None), key) for key in ("name", "jobType"))
+    comment = fields.pop("comment", None)
+    fields.pop("audit", None)
+    asked = TemplateRequest(job_type, None if comment is None else _text(comment, "comment"), fields)
+    await job_templates.template_register(ctx, metalake=metalake, name=name, request=asked)
+    return ok()
 
-    def require(scene: Scene) -> None:
-        scene.require_in_metalake_use()
-        scene.require(Action.JOB_TEMPLATE_CREATE, scene.settled.outer)
 
-    await ctx.read(Scope(*names_of(request)), require)
-    raise Unsupported(
-        "Job templates are pipelines here: declare one with PUT /api/limnos/v1/metalakes/{m}/pipelines/{p}"
-    )
+def _text(value: object, key: str) -> str:
+    if not isinstance(value, str):
+        raise BadRequest(f"Field {key} of jobTemplate is a text, and has to be there")
+    return value
 
 
 async def template_load(request: Request, ctx: Context) -> Response:
     """Answer one template."""
     metalake, name = names_of(request)
-    found = await ctx.read(Scope(metalake), lambda scene: pipelines.pipeline_find(scene, name))
-    return ok(jobTemplate=dto.job_template(found.node))
+    found = await ctx.read(Scope(metalake), lambda scene: job_templates.template_find(scene, name))
+    return ok(jobTemplate=dto.job_template(found))
 
 
-async def template_alter(request: Request, ctx: Context) -> Response:
-    """Rename a template, or change its comment; what it runs is declared elsewhere."""
-    body = Request.decode(await request.body(), TemplateUpdates)
+async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdates) -> Response:
+    """Rename a template, change its comment, or what it runs; what a pipeline runs is declared elsewhere."""
     metalake, name = names_of(request)
-    plain = [each for each in body.updates if isinstance(each, (Rename, UpdateComment))]
-    if len(plain) < len(body.updates):
-
-        def require(scene: Scene) -> None:
-            scene.look_up(Kind.JOB_TEMPLATE, (name,), Action.JOB_TEMPLATE_ALTER)
-
-        await ctx.read(Scope(metalake), require)
-        raise Unsupported(
-            "What a pipeline runs is its declaration: change that with PUT /api/limnos/v1/metalakes/{m}/pipelines/{p}"
-        )
-    found = await pipelines.pipeline_alter(ctx, metalake=metalake, name=name, edits=edits_of(plain))
-    return ok(jobTemplate=dto.job_template(found.node))
+    edits = edits_of([each for each in body.updates if not isinstance(each, UpdateTemplate)])
+    updates = [each.new_template for each in body.updates if isinstance(each, UpdateTemplate)]
+    found = await job_templates.template_alter(ctx, metalake=metalake, name=name, edits=edits, updates=updates)
+    return ok(jobTemplate=dto.job_template(found))
 
 
 async def template_drop(request: Request, ctx: Context) -> Response:
     """Drop a template with its jobs; a missing one is no failure."""
     metalake, name = names_of(request)
-    try:
-        await pipelines.pipeline_drop(ctx, metalake=metalake, name=name)
-    except NotFound as error:
-        if error.kind != Kind.JOB_TEMPLATE.word:
-            raise
-        return ok(dropped=False)
-    return ok(dropped=True)
+    return await dropped(job_templates.template_drop(ctx, metalake=metalake, name=name), KIND.word)
 
 
 async def jobs_list(request: Request, ctx: Context) -> Response:
     """Answer the newest jobs that the caller sees, of a template if it is named: a thousand at most."""
     (metalake,) = names_of(request)
-    name = request.query("jobTemplateName")
-    found, _ = await runs.runs_list(
-        ctx, metalake=metalake, pipeline=name, state="", before=_NEWEST, limit=runs.PAGE_MAX
-    )
+    found = await jobs.jobs_list(ctx, metalake=metalake, template=request.query("jobTemplateName"))
     return ok(jobs=[_job(each) for each in found])
 
 
-async def job_run(request: Request, ctx: Context) -> Response:
-    """Refuse: the server carries nothing out."""
-    body = Request.decode(await request.body(), JobRun)
-
-    def require(scene: Scene) -> None:
-        scene.require_in_metalake_use()
-        scene.look_up(Kind.JOB_TEMPLATE, (body.job_template_name,), Action.JOB_RUN)
-
+async def job_run(request: Request, ctx: Context, *, body: JobRun) -> Response:
+    """Ask for a job of a template, with values for the places that it leaves open."""
+    (metalake,) = names_of(request)
     if not body.job_template_name:
         raise BadRequest("Field jobTemplateName is empty: name a template")
-    await ctx.read(Scope(*names_of(request)), require)
-    raise Unsupported(
-        "The server starts no jobs: run the pipeline with a runner (limnos.pipeline), and it shows here as a job"
-    )
+    found = await jobs.job_run(ctx, metalake=metalake, template=body.job_template_name, conf=body.job_conf or {})
+    return ok(job=_job(found))
 
 
 async def job_load(request: Request, ctx: Context) -> Response:
     """Answer one job."""
     metalake, uuid = names_of(request)
-    return ok(job=_job(await runs.run_load(ctx, metalake=metalake, uuid=uuid)))
+    found = await jobs.job_load(ctx, metalake=metalake, uuid=uuid)
+    return ok(job=_job(found or await runs.run_load(ctx, metalake=metalake, uuid=uuid)))
 
 
 async def job_cancel(request: Request, ctx: Context) -> Response:
     """Ask a job to stop; one that has ended is answered as it is."""
     metalake, uuid = names_of(request)
+    found = await jobs.job_cancel(ctx, metalake=metalake, uuid=uuid)
+    return ok(job=_job(found or await _run_cancel(ctx, metalake, uuid=uuid)))
+
+
+async def _run_cancel(ctx: Context, metalake: str, *, uuid: str) -> Told:
     try:
-        found = await runs.run_cancel(ctx, metalake=metalake, uuid=uuid)
+        return await runs.run_cancel(ctx, metalake=metalake, uuid=uuid)
     except RunConflict:
-        found = await runs.run_load(ctx, metalake=metalake, uuid=uuid)
-    return ok(job=_job(found))
+        return await runs.run_load(ctx, metalake=metalake, uuid=uuid)
 
 
-def _job(found: Told) -> dict[str, object]:
+def _job(found: Told | JobTold) -> dict[str, object]:
+    if isinstance(found, JobTold):
+        return dto.template_job(found.job, template=found.template, state=found.state)
     return dto.job(found.run, template=found.pipeline, state=found.state)
 
 
@@ -169,14 +152,16 @@ _JOB = f"Failed to operate job {{1}} operation [%s] {_UNDER}"
 _ALL, _RUNS = "/metalakes/{m}/jobs/templates", "/metalakes/{m}/jobs/runs"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _ALL, told(_TEMPLATES % "LIST", templates_list), "list-job-templates"),
-    Route("POST", _ALL, told(_TEMPLATES % "REGISTER", template_register), "register-job-template"),
+    Route(
+        "POST", _ALL, told_body(_TEMPLATES % "REGISTER", TemplateRegister, template_register), "register-job-template"
+    ),
     Route("GET", f"{_ALL}/{{template}}", told(_TEMPLATE % "GET", template_load), "load-job-template"),
     Route(
-        "PUT", f"{_ALL}/{{template}}", told(_TEMPLATE % "ALTER", template_alter), "alter-job-template"
+        "PUT", f"{_ALL}/{{template}}", told_body(_TEMPLATE % "ALTER", TemplateUpdates, template_alter), "alter-job-template"
     ),
     Route("DELETE", f"{_ALL}/{{template}}", told(_TEMPLATE % "DELETE", template_drop), "drop-job-template"),
     Route("GET", _RUNS, told(_JOBS % "LIST", jobs_list), "list-jobs"),
-    Route("POST", _RUNS, told(_JOBS % "RUN", job_run), "run-job"),
+    Route("POST", _RUNS, told_body(_JOBS % "RUN", JobRun, job_run), "run-job"),
     Route("GET", f"{_RUNS}/{{job}}", told(_JOB % "GET", job_load), "load-job"),
     Route("POST", f"{_RUNS}/{{job}}", told(_JOB % "CANCEL", job_cancel), "cancel-job"),
 )  # fmt: skip

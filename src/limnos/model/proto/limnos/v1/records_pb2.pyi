@@ -260,7 +260,7 @@ class TagRecord(_message.Message):
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., allowed_values: _Optional[_Iterable[str]] = ..., valueless: _Optional[bool] = ...) -> None: ...
 
 class JobTemplateRecord(_message.Message):
-    __slots__ = ("version", "comment", "properties", "declared", "digest")
+    __slots__ = ("version", "comment", "properties", "declared", "digest", "job_type", "content")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -273,9 +273,13 @@ class JobTemplateRecord(_message.Message):
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
     DECLARED_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    JOB_TYPE_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
     version: _schema_pb2.SchemaVersion
     comment: str
     properties: _containers.ScalarMap[str, str]
     declared: int
     digest: str
-    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., declared: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    job_type: str
+    content: str
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., declared: _Optional[int] = ..., digest: _Optional[str] = ..., job_type: _Optional[str] = ..., content: _Optional[str] = ...) -> None: ...

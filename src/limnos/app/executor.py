@@ -1,0 +1,241 @@
+"""The local executor: takes jobs that wait in the store, lets a process of its own run each, and says what became of them.
+
+May import `config`, `services`, `store`, this room and the rooms below. A job is held under a lease: a node that gives no sign of life has lost its jobs, which are told as failed and
+never begun again, for nobody knows how far they were. Who may ask for a job was decided when it was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import uuid4
+
+import msgspec
+
+from limnos.app.hands import Hand
+from limnos.app.job_keeper import CANCELLED as KEPT_CANCELLED
+from limnos.app.job_keeper import EXITED, TIMED_OUT, Kept
+from limnos.app.job_works import CannotRun, JobPlan, kept_work, plan_of
+from limnos.model.errors import CannotStart, LimnosError
+from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, Job, Output
+from limnos.model.permits import upkeep_permit
+from limnos.services.job_rules import work_read
+from limnos.store.template_jobs import jobs_due
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from limnos.config.settings import Settings
+    from limnos.services.context import Services
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.jobs")
+POLL_S: Final = 2.0
+BEAT_S: Final = 4.0
+LEASE_MS: Final = 15_000
+LEAVES_WITHIN_S: Final = 3.0
+"""How long the process of a job may take to end what it keeps when it is hung up on."""
+LOST_AT_ONCE: Final = 100
+TELLS: Final = 10
+"""How often the store is told of an end, a second apart; after that the lease says it."""
+KEEPER: Final = "limnos.app.job_keeper"
+_LOST = "The server that ran it gave no sign of life any more: nobody knows how far it was. Ask for it again"
+_STOPPED = "The server that ran it was stopped: ask for it again"
+JOBS = Counter("limnos_jobs_total", "Jobs of templates that this node ran, by outcome.", ("outcome",))
+
+
+class End(NamedTuple):
+    """What became of a job."""
+
+    state: str
+    message: str | None = None
+    exit_code: int | None = None
+    output: Output = Output()
+
+
+class Executor:
+    """Runs jobs on this machine. `wake` makes it look at once whether there is something to do."""
+
+    def __init__(self, services: Services, plan: JobPlan, *, running_max: int) -> None:
+        self.services = services
+        self.plan = plan
+        self.running_max = running_max
+        self.holder = uuid4().hex
+        self._permit = upkeep_permit("limnos")
+        self._woken = asyncio.Event()
+        self._bells: set[asyncio.Event] = set()
+        self._running: set[asyncio.Task[None]] = set()
+
+    def wake(self) -> None:
+        """Say that a job was asked for, cancelled, or has ended."""
+        self._woken.set()
+        for bell in self._bells:
+            bell.set()
+
+    async def run(self) -> None:
+        """Work until cancelled; what runs then is ended, and told as failed."""
+        try:
+            while True:
+                try:
+                    await self._take()
+                except LimnosError as error:
+                    log.warning("jobs could not be looked at", error=str(error))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._woken.wait(), POLL_S)
+                self._woken.clear()
+        finally:
+            for task in tuple(self._running):
+                task.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _take(self) -> None:
+        """Tell of jobs that were lost, and begin those that wait, as many as there is room for."""
+        services, room = self.services, self.running_max - len(self._running)
+        now_ms = services.store.time.now_ms()
+        if not await services.gate.look_up(lambda: jobs_due(now_ms)):
+            return
+        for job in await services.store.submit(self._permit, lambda tx: tx.template_jobs.lost(LOST_AT_ONCE)):
+            await self._told(job, End(job.shown(now_ms + job.lease_ms), _LOST))
+        if room <= 0:
+            return
+        taken = await services.store.submit(
+            self._permit, lambda tx: tx.template_jobs.claim(self.holder, limit=room, lease_ms=LEASE_MS)
+        )
+        for job, text in taken:
+            task = asyncio.create_task(self._carry(job, text))
+            self._running.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._woken.set()
+
+    async def _carry(self, job: Job, text: str) -> None:
+        """Run a job, and say what became of it."""
+        log.info("job begun", job=job.uuid, user=job.user)
+        try:
+            end = await self._run(job, text)
+        except asyncio.CancelledError:
+            with suppress(LimnosError, asyncio.CancelledError):
+                await self._tell_once(job, End(FAILED, _STOPPED))
+            raise
+        except (CannotRun, OSError) as error:
+            end = End(FAILED, str(error)[:2000])
+        except Exception as error:
+            log.exception("job failed for a reason of the server's own", job=job.uuid)
+            end = End(FAILED, f"The server could not run it: {type(error).__name__}")
+        if end is not None:
+            JOBS[end.state,] += 1
+            log.info("job ended", job=job.uuid, state=end.state, exit_code=end.exit_code)
+            await self._told(job, end)
+
+    async def _run(self, job: Job, text: str) -> End | None:
+        """Let a process run the job; None when it is not this node's any longer. Raises CannotRun, OSError."""
+        scratch = await asyncio.to_thread(tempfile.mkdtemp, prefix="limnos-job-")
+        hand: Hand | None = None
+        bell = asyncio.Event()
+        self._bells.add(bell)
+        try:
+            work = kept_work(self.plan, work_read(text), uuid=job.uuid, scratch=scratch)
+            hand = Hand(KEEPER)
+            await hand.send([msgspec.msgpack.encode(work)])
+            kept = await self._wait(job, hand, bell=bell)
+            return None if kept is None else end_of(kept, timeout_s=self.plan.timeout_s)
+        except ConnectionError:
+            return End(FAILED, "The process that kept it has ended")
+        finally:
+            self._bells.discard(bell)
+            if hand is not None:
+                await hand.leave(LEAVES_WITHIN_S)
+            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+
+    async def _wait(self, job: Job, hand: Hand, *, bell: asyncio.Event) -> Kept | None:
+        """Give signs of life until the job has ended; tell its process to end it when that is wanted."""
+        answer = asyncio.ensure_future(hand.receive())
+        is_told = False
+        try:
+            while not answer.done():
+                state = await self._beat(job)
+                if state is None:
+                    return None
+                if state == CANCELLING and not is_told:
+                    is_told = True
+                    await hand.send([b"end"])
+                bell.clear()
+                ringing = asyncio.ensure_future(bell.wait())
+                await asyncio.wait((answer, ringing), timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
+                ringing.cancel()
+            return msgspec.msgpack.decode((await answer)[0], type=Kept)
+        finally:
+            answer.cancel()
+
+    async def _beat(self, job: Job) -> str | None:
+        """Give a sign of life; a store that does not answer is asked again with the next one."""
+        try:
+            return await self.services.store.submit(self._permit, lambda tx: tx.template_jobs.beat(job.id, self.holder))
+        except LimnosError as error:
+            log.warning("a job's sign of life could not be given", job=job.uuid, error=str(error))
+            return job.state
+
+    async def _told(self, job: Job, end: End) -> None:
+        """Write what became of a job."""
+        for _ in range(TELLS):
+            try:
+                await self._tell_once(job, end)
+            except LimnosError as error:
+                log.warning("a job's end could not be told", job=job.uuid, error=str(error))
+                await asyncio.sleep(1.0)
+            else:
+                return
+
+    async def _tell_once(self, job: Job, end: End) -> None:
+        permit = upkeep_permit("limnos", zone=job.metalake_id)
+
+        def finish(tx: Tx) -> bool:
+            return tx.template_jobs.finish(
+                job, end.state, message=end.message, exit_code=end.exit_code, output=end.output
+            )
+
+        if not await self.services.store.submit(permit, finish):
+            log.warning("a job is not this node's any longer", job=job.uuid)
+
+
+def executor_of(settings: Settings, services: Services) -> Executor | None:
+    """Return the executor that a server's settings ask for. Raises CannotStart."""
+    if settings.jobs.executor == "off":
+        return None
+    if settings.jobs.user is not None and os.geteuid() != 0:
+        raise CannotStart(
+            f"Jobs cannot run as user {settings.jobs.user}",
+            why="only a server that root has started can become another user",
+            advice="start it as root, or leave out jobs.user",
+        )
+    executor = Executor(services, plan_of(settings), running_max=settings.jobs.running_max)
+    services.wake_executor = executor.wake
+    return executor
+
+
+def end_of(kept: Kept, *, timeout_s: float) -> End:
+    """Say what became of a job in the words of its state."""
+    output = Output(_text(kept.stdout), _text(kept.stderr), kept.stdout_bytes, kept.stderr_bytes)
+    if kept.why == KEPT_CANCELLED:
+        return End(CANCELLED, None, kept.exit_code, output)
+    if kept.why == TIMED_OUT:
+        return End(
+            FAILED, f"Ended after {timeout_s:g} seconds, which is what jobs.timeout_s allows", kept.exit_code, output
+        )
+    if kept.why != EXITED:
+        return End(FAILED, kept.why, None, output)
+    if kept.exit_code == 0:
+        return End(SUCCEEDED, None, 0, output)
+    code = kept.exit_code or 0
+    return End(FAILED, f"Ended by signal {-code}" if code < 0 else f"Ended with exit code {code}", code, output)
+
+
+def _text(piece: bytes) -> str:
+    """Return bytes as text that every store can keep."""
+    return piece.decode("utf-8", errors="replace").replace("\0", "\ufffd")

@@ -1,0 +1,276 @@
+"""The process that keeps one job: starts it with no rights but those it was given, keeps the end of what it writes, and sees that nothing of it is left.
+
+May import msgspec, the wire of `sources`, `engine.confinement` and the standard library. Knows no store and no template. It ends the job when it is told to, when
+the time is over, and when its server has gone. What the job starts and leaves behind becomes a child of this process, so it is found and ended as well.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import resource
+import select
+import shutil
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.engine.confinement import SYSTEM, confine
+from limnos.sources.wire import Wire, die_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ALONE_S: Final = 1.0
+"""How long a job may take to end where the server has gone, or stops."""
+PIECE: Final = 1 << 16
+_SUBREAPER: Final = 36
+_NO_NEW_PRIVILEGES: Final = 38
+_WIRE_FD: Final = 0
+_SWEEP_S: Final = 2.0
+
+
+class KeptWork(msgspec.Struct, frozen=True):
+    """What to run, as whom, and what it may touch. `copies` are files that are laid into its directory."""
+
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    scratch: str
+    copies: tuple[str, ...]
+    readable: tuple[str, ...]
+    writable: tuple[str, ...]
+    closed: tuple[str, ...]
+    user: str | None
+    timeout_s: float
+    grace_s: float
+    output_max: int
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What became of it: `why` says what ended it, or that it could not be started; the exit code is negative for a signal."""
+
+    why: str
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+    stdout_bytes: int
+    stderr_bytes: int
+
+
+EXITED, CANCELLED, TIMED_OUT, NOT_STARTED = "exited", "cancelled", "timed out", "not started"
+
+
+class Tail:
+    """The end of what came."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.total = 0
+        self._kept = b""
+
+    def add(self, piece: bytes) -> None:
+        """Take what came."""
+        self.total += len(piece)
+        self._kept = (self._kept + piece)[-self.most :]
+
+    def end(self) -> bytes:
+        """Return the end."""
+        return self._kept
+
+
+class _Child(NamedTuple):
+    pid: int
+    stdout: int
+    stderr: int
+
+
+def main() -> None:
+    """Keep one job, and tell what became of it."""
+    wire = Wire()
+    work = msgspec.msgpack.decode(wire.receive()[0], type=KeptWork)
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    streams = {"stdout": Tail(work.output_max), "stderr": Tail(work.output_max)}
+    try:
+        child = _start(work)
+    except OSError as error:
+        why, code = f"{NOT_STARTED}: {error.strerror or error}", None
+    else:
+        why, code = _watch(child, work, streams=streams)
+    out, err = streams["stdout"], streams["stderr"]
+    with suppress(OSError):  # nobody is there any more
+        wire.send([msgspec.msgpack.encode(Kept(why, code, out.end(), err.end(), out.total, err.total))])
+
+
+def _start(work: KeptWork) -> _Child:
+    """Start the job. Raises OSError with the reason."""
+    account = None if work.user is None else _account(work.user)
+    _lay_out(work, account)
+    out, err, failure = os.pipe(), os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(work, account, out=out[1], err=err[1], failure=failure[1])
+    for end in (out[1], err[1], failure[1]):
+        os.close(end)
+    with os.fdopen(failure[0], "rb") as told:
+        reason = told.read()
+    if reason:
+        os.waitpid(pid, 0)
+        raise OSError(0, reason.decode(errors="replace"))
+    return _Child(pid, out[0], err[0])
+
+
+def _account(name: str) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        raise OSError(0, f"this machine has no user {name}, whom jobs.user names") from None
+
+
+def _lay_out(work: KeptWork, account: pwd.struct_passwd | None) -> None:
+    """Put scripts into the job's directory, and give it away."""
+    placed = [Path(work.scratch), *(Path(work.scratch) / Path(each).name for each in work.copies)]
+    for source, target in zip(work.copies, placed[1:], strict=True):
+        shutil.copyfile(source, target)
+        target.chmod(0o700)
+    if account is not None:
+        for each in placed:
+            os.chown(each, account.pw_uid, account.pw_gid)
+
+
+def _become(
+    work: KeptWork, account: pwd.struct_passwd | None, *, out: int, err: int, failure: int
+) -> None:  # fmt: skip
+    """Give up every right but those of the job, and become it; says why not. Never returns."""
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((nothing, 0), (out, 1), (err, 2)):
+            os.dup2(source, target)
+        os.chdir(work.scratch)
+        os.umask(0o077)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if account is not None:
+            os.initgroups(account.pw_name, account.pw_gid)
+            os.setgid(account.pw_gid)
+            os.setuid(account.pw_uid)
+        ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        die_with_parent()
+        _confine(work)
+        os.execve(work.argv[0], work.argv, work.environment)  # noqa: S606 - no shell: a program that the settings allow
+    except BaseException as error:  # noqa: BLE001 - told by the parent
+        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        os.write(failure, f"{text}: {work.argv[0]}".encode()[:1000])
+    finally:
+        os._exit(127)
+
+
+def _confine(work: KeptWork) -> None:
+    """Take the rights to files away. Raises OSError where the job would keep those of the server."""
+    confined = confine(readable=(*SYSTEM, *work.readable), writable=(work.scratch, *work.writable), closed=work.closed)
+    if not confined and work.user is None:
+        raise OSError(
+            0, "this kernel has no Landlock, and jobs.user is unset: a job would have all that the server has"
+        )
+
+
+def _watch(child: _Child, work: KeptWork, *, streams: dict[str, Tail]) -> tuple[str, int | None]:
+    """Read what the job writes until it has ended; see that nothing of it stays."""
+    poll = select.poll()
+    tails = {child.stdout: streams["stdout"], child.stderr: streams["stderr"]}
+    for descriptor in (_WIRE_FD, *tails):
+        os.set_blocking(descriptor, False)
+        poll.register(descriptor, select.POLLIN)
+    ending = _Ending(child.pid, until=time.monotonic() + work.timeout_s, grace_s=work.grace_s)
+    status = None
+    while status is None:
+        for descriptor, _ in poll.poll(50):
+            if descriptor == _WIRE_FD:
+                poll.unregister(descriptor)
+                is_gone = os.read(descriptor, PIECE) == b""
+                ending.begin(CANCELLED, grace_s=ALONE_S if is_gone else work.grace_s)
+            elif not _read(descriptor, tails[descriptor]):
+                poll.unregister(descriptor)
+        ending.go_on()
+        found, raw = os.waitpid(child.pid, os.WNOHANG)
+        status = os.waitstatus_to_exitcode(raw) if found else None
+    sweep(lambda: [_read(descriptor, tail) for descriptor, tail in tails.items()])
+    os.set_blocking(_WIRE_FD, True)
+    return ending.why, status
+
+
+def _read(descriptor: int, tail: Tail) -> bool:
+    """Read what is there; False when nothing comes any more."""
+    with suppress(BlockingIOError):
+        piece = os.read(descriptor, PIECE)
+        tail.add(piece)
+        return piece != b""
+    return True
+
+
+class _Ending:
+    """Whether the job is to end, why, and since when."""
+
+    def __init__(self, pid: int, *, until: float, grace_s: float) -> None:
+        self.pid = pid
+        self._grace_s = grace_s
+        self.why = EXITED
+        self._until = until
+        self._kills_at: float | None = None
+
+    def begin(self, why: str, *, grace_s: float) -> None:
+        """Ask the job to end."""
+        if self._kills_at is None:
+            self.why, self._kills_at = why, time.monotonic() + grace_s
+            self._signal(signal.SIGTERM)
+
+    def go_on(self) -> None:
+        """See whether the time is over, for the job or for its grace."""
+        now = time.monotonic()
+        if now > self._until:
+            self.begin(TIMED_OUT, grace_s=self._grace_s)
+        if self._kills_at is not None and now > self._kills_at:
+            self._signal(signal.SIGKILL)
+
+    def _signal(self, name: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, name)
+
+
+def sweep(meanwhile: Callable[[], object]) -> None:
+    """End all that the job left: what has lost its parent is a child of this process."""
+    until = time.monotonic() + _SWEEP_S
+    while time.monotonic() < until:
+        meanwhile()
+        for pid in _children():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            found, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
+        if not found:
+            time.sleep(0.01)
+    meanwhile()
+
+
+def _children() -> list[int]:
+    """Return the processes whose parent this is."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[1]) == os.getpid():
+                    found.append(int(entry.name))
+    return found
+
+
+if __name__ == "__main__":
+    main()
+    sys.exit(0)

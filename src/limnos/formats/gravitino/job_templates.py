@@ -1,0 +1,181 @@
+r"""What a job template runs, a program or a Spark application, and the same with a job's own values in the places it leaves open.
+
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. Knows neither who may run what, nor what a server allows.
+A place is `{{name}}`, or `{{name:-what stands there otherwise}}`; `\{{` is two braces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from limnos.formats.iceberg.json_types import shown
+from limnos.model.errors import BadRequest
+
+SHELL: Final = "shell"
+SPARK: Final = "spark"
+TYPES: Final = (SHELL, SPARK)
+CONTENT_MAX: Final = 32 << 10
+"""Characters of what a template runs, as JSON: a list of templates shows all of it."""
+_PLACE = re.compile(r"\\\{\{|\{\{([\w.-]+)(?::-([^{}]*))?\}\}")
+_BROKEN = re.compile(r"(?<!\\)\{\{([\w.-]+):-(?![^{}]*\}\})")
+_CLASS = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*")
+
+
+class Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """What a template runs. Scripts are a shell's; from `class_name` on it is Spark's."""
+
+    executable: str
+    arguments: tuple[str, ...] = ()
+    environments: Mapping[str, str] = msgspec.field(default_factory=dict)
+    custom_fields: Mapping[str, str] = msgspec.field(default_factory=dict)
+    scripts: tuple[str, ...] = ()
+    class_name: str = ""
+    jars: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    archives: tuple[str, ...] = ()
+    configs: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """It as a record keeps it."""
+        return msgspec.json.encode(self).decode()
+
+
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    SHELL: ("executable", "arguments", "environments", "customFields", "scripts"),
+    SPARK: (
+        "executable", "arguments", "environments", "customFields", "className", "jars", "files", "archives", "configs",
+    ),
+}  # fmt: skip
+"""What templates of each type say, in Gravitino's words."""
+
+
+def type_of(word: str) -> str:
+    """Return a template's type from its word, in any case. Raises BadRequest."""
+    if word.lower() not in TYPES:
+        raise BadRequest(f"Field jobType is shell or spark, not {shown(word)}")
+    return word.lower()
+
+
+def content_of(job_type: str, fields: Mapping[str, object]) -> Content:
+    """Read and check what a template runs, without its fields that are null. Raises BadRequest."""
+    _refuse_others(job_type, fields)
+    try:
+        content = msgspec.convert({name: each for name, each in fields.items() if each is not None}, Content)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"The job template is not as one of type {job_type} is: {error}") from None
+    return _checked(content)
+
+
+def content_read(text: str) -> Content:
+    """Read what a record keeps."""
+    return msgspec.json.decode(text, type=Content)
+
+
+def content_altered(job_type: str, text: str, *, changes: Mapping[str, object]) -> Content:
+    """Lay an update over what a template runs: its fields are `newExecutable` and so on; what is null stays. Raises BadRequest."""
+    update = dict(changes)
+    if str(update.pop("@type", "")).lower() != job_type:
+        raise BadRequest(
+            f"The job template is of type {job_type}: newTemplate says so in its @type, and cannot alter it"
+        )
+    told = {_old(name): each for name, each in update.items() if each is not None}
+    return content_of(job_type, {**msgspec.to_builtins(content_read(text)), **told})
+
+
+def _old(name: str) -> str:
+    if not name.startswith("new") or len(name) < 4:
+        raise BadRequest(
+            f"Unknown field {shown(name)} of newTemplate: its fields are newExecutable, newArguments and so on"
+        )
+    return name[3].lower() + name[4:]
+
+
+def _refuse_others(job_type: str, fields: Mapping[str, object]) -> None:
+    others = [name for name, each in fields.items() if name not in FIELDS[job_type] and each is not None]
+    if others:
+        raise BadRequest(
+            f"Field {shown(others[0])} is none of a job template of type {job_type}: {', '.join(FIELDS[job_type])}"
+        )
+
+
+def _checked(content: Content) -> Content:
+    if not content.executable.strip():
+        raise BadRequest("Field executable is empty: name the file that is run")
+    if len(content.text) > CONTENT_MAX:
+        raise BadRequest(
+            f"A job template has at most {CONTENT_MAX} characters as JSON: put the rest into a file that it names"
+        )
+    places(content)
+    return content
+
+
+def places(content: Content) -> dict[str, str | None]:
+    """Return the names of the places that a template leaves open, with what stands there otherwise. Raises BadRequest."""
+    found: dict[str, str | None] = {}
+
+    def note(text: str) -> str:
+        broken = _BROKEN.search(text)
+        if broken is not None:
+            raise BadRequest(f"Placeholder {{{{{broken[1]}:-…}}}} does not end, or has braces in it: {shown(text)}")
+        for match in _PLACE.finditer(text):
+            if match[1] is not None:
+                _note(found, match[1], otherwise=match[2])
+        return text
+
+    _map(content, note)
+    return found
+
+
+def _note(found: dict[str, str | None], name: str, *, otherwise: str | None) -> None:
+    known = found.get(name)
+    if known is not None and otherwise is not None and known != otherwise:
+        raise BadRequest(f"Placeholder {name} stands for two things otherwise: {shown(known)} and {shown(otherwise)}")
+    found[name] = otherwise if known is None else known
+
+
+def resolved(content: Content, values: Mapping[str, str]) -> Content:
+    """Put values into a template's places; nothing in a value is a place again. Raises BadRequest, also for what no process can be given."""
+    known = places(content)
+    missing = sorted(name for name, otherwise in known.items() if otherwise is None and name not in values)
+    if missing:
+        raise BadRequest(
+            f"No value for {', '.join(missing)}: give it in jobConf, or let the template say {{{{{missing[0]}:-what otherwise}}}}"
+        )
+
+    def fill(match: re.Match[str]) -> str:
+        return "{{" if match[1] is None else values.get(match[1], known[match[1]] or "")
+
+    done = _map(content, lambda text: _PLACE.sub(fill, text))
+    if "\\u0000" in done.text:
+        raise BadRequest("A value holds a zero byte, which no process can be given")
+    if done.class_name and not _CLASS.fullmatch(done.class_name):
+        raise BadRequest(f"Field className is {shown(done.class_name)}, which names no class")
+    return done
+
+
+def _map(content: Content, change: Callable[[str], str]) -> Content:
+    """Change every text of a template. Raises BadRequest for two keys that become one."""
+    return Content(
+        change(content.executable),
+        tuple(map(change, content.arguments)),
+        _keys(content.environments, change),
+        _keys(content.custom_fields, change),
+        tuple(map(change, content.scripts)),
+        change(content.class_name),
+        tuple(map(change, content.jars)),
+        tuple(map(change, content.files)),
+        tuple(map(change, content.archives)),
+        _keys(content.configs, change),
+    )
+
+
+def _keys(texts: Mapping[str, str], change: Callable[[str], str]) -> dict[str, str]:
+    changed = {change(key): change(value) for key, value in texts.items()}
+    if len(changed) < len(texts):
+        raise BadRequest("Two names of environments, customFields or configs become one with the values of jobConf")
+    return changed

@@ -1,0 +1,39 @@
+"""Jobs that the server runs by itself: what became of one, and the ends of what it wrote. They are asked for, listed and cancelled over Gravitino REST.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import names_of
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.services import jobs
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+
+
+async def job_show(request: Request, ctx: Context) -> Response:
+    """Answer a job, with its exit code and the ends of its two streams once it has ended."""
+    metalake, uuid = names_of(request)
+    found, output = await jobs.job_output(ctx, metalake=metalake, uuid=uuid)
+    job = found.job
+    return json_response(
+        {
+            "id": job.uuid, "template": found.template, "state": found.state, "user": job.user, "message": job.message,
+            "exit_code": job.exit_code, "queued_at": instant(job.queued_at), "started_at": instant(job.started_at),
+            "ended_at": instant(job.ended_at), "stdout": output.stdout, "stderr": output.stderr,
+            "stdout_bytes": output.stdout_bytes, "stderr_bytes": output.stderr_bytes,
+        }
+    )  # fmt: skip
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/metalakes/{m}/jobs/{id}", job_show, "show-job"),
+)  # fmt: skip

@@ -1,0 +1,58 @@
+"""Jobs that a server runs by itself, as frozen values, in Gravitino's words for their states.
+
+May import msgspec only. Knows no SQL and no wire format. Times are milliseconds since 1970, UTC. What a runner of a pipeline carries out is in
+`model.runs`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+QUEUED: Final = "queued"
+STARTED: Final = "started"
+CANCELLING: Final = "cancelling"
+SUCCEEDED: Final = "succeeded"
+FAILED: Final = "failed"
+CANCELLED: Final = "cancelled"
+HELD: Final = (STARTED, CANCELLING)
+"""A node is at work on it, as long as the lease lasts."""
+LIVE: Final = (QUEUED, *HELD)
+ENDED: Final = (SUCCEEDED, FAILED, CANCELLED)
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One job of a template. `holder` is the node that runs it; `exit_code` is the process's, negative for a signal."""
+
+    id: int
+    metalake_id: int
+    template_id: int
+    uuid: str
+    user: str
+    user_id: int
+    state: str
+    holder: str
+    beat_at: int
+    lease_ms: int
+    message: str | None
+    exit_code: int | None
+    queued_at: int
+    started_at: int | None
+    ended_at: int | None
+    owner_id: int | None
+
+    def shown(self, now_ms: int) -> str:
+        """Return the state as it is shown: what nobody holds any longer has failed, or was cancelled."""
+        if self.state not in HELD or self.beat_at + self.lease_ms > now_ms:
+            return self.state
+        return CANCELLED if self.state == CANCELLING else FAILED
+
+
+class Output(msgspec.Struct, frozen=True):
+    """The ends of what a job wrote to its two streams, and how many bytes that were in all."""
+
+    stdout: str = ""
+    stderr: str = ""
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0

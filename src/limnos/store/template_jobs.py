@@ -1,0 +1,213 @@
+"""Jobs of templates that nodes run by themselves: what waits, which node is at work on what, and what became of it.
+
+May import `model` and the room's `sql`, `runs`, `pipelines`, `changes`. Every change of a job's state is one conditional statement that names the states
+it starts from, and the node that may say so. A beat leaves no change in the feed; that a job was asked for, and its end, do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.jobs import CANCELLED, ENDED, FAILED, HELD, LIVE, SUCCEEDED, Job, Output
+from limnos.model.kinds import Kind
+from limnos.store.changes import ChangeDraft
+from limnos.store.pipelines import GONE
+from limnos.store.runs import MINE, MINE_SQLITE
+from limnos.store.sql import Load, Row, Sql, Value
+
+if TYPE_CHECKING:
+    from limnos.store.runs import Caller
+    from limnos.store.tx import Tx
+
+
+def _words(states: tuple[str, ...]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+_COLUMNS = (
+    "j.id, j.metalake_id, j.template_id, j.uuid, j.user_name, j.user_id, j.state, j.holder, j.beat_at, j.lease_ms, j.message,"
+    " j.exit_code, j.queued_at, j.started_at, j.ended_at, o.principal_id"
+)
+_FROM = "FROM template_job j LEFT JOIN owner o ON o.object_id = j.id"
+BY_UUID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE j.metalake_id = :metalake AND j.uuid = :uuid")
+BY_ID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE j.id = :id")
+OUTPUT = Sql("SELECT stdout, stderr, stdout_bytes, stderr_bytes FROM template_job WHERE id = :id")
+_OF = {False: "j.metalake_id = :of", True: "j.template_id = :of"}
+_SEEN = (
+    "(CAST(:everything AS boolean) OR o.principal_id IN ({mine}) OR EXISTS"
+    " (SELECT 1 FROM owner p WHERE p.object_id = j.template_id AND p.principal_id IN ({mine})))"
+)
+
+
+def _page(where: str) -> Sql:
+    text = f"SELECT {_COLUMNS} {_FROM} WHERE {where} AND {_SEEN} ORDER BY j.id DESC LIMIT :limit"
+    return Sql(text.replace("{mine}", MINE), on_sqlite=text.replace("{mine}", MINE_SQLITE))
+
+
+PAGES: Final = {of_template: _page(of) for of_template, of in _OF.items()}
+INSERT = Sql(
+    "INSERT INTO template_job (id, metalake_id, template_id, uuid, user_name, user_id, state, holder, beat_at, lease_ms, conf, work,"
+    " stdout, stderr, stdout_bytes, stderr_bytes, queued_at) VALUES (:id, :metalake, :template, :uuid, :user, :user_id, 'queued', '', 0, 0,"
+    " :conf, :work, '', '', 0, 0, :now)"
+)
+LIVE_OF = Sql(
+    f"SELECT {_COLUMNS} {_FROM} WHERE j.template_id = :template AND j.state IN ({_words(LIVE)}) ORDER BY j.id LIMIT 1"
+)
+WAITING = Sql(
+    f"SELECT count(*) FROM template_job WHERE metalake_id = :metalake AND user_name = :user AND state IN ({_words(LIVE)})"
+)
+_OUT = f"j.state IN ({_words(HELD)}) AND j.beat_at + j.lease_ms <= :now"
+DUE = Sql(f"SELECT 1 FROM template_job j WHERE j.state = 'queued' OR ({_OUT}) LIMIT 1")
+NEXT = Sql("SELECT id FROM template_job WHERE state = 'queued' ORDER BY id LIMIT :limit")
+CLAIM = Sql(
+    "UPDATE template_job SET state = 'started', holder = :holder, beat_at = :now, lease_ms = :lease, started_at = :now"
+    " WHERE id = :id AND state = 'queued'"
+)
+WORK = Sql("SELECT work FROM template_job WHERE id = :id")
+LOST = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE {_OUT} LIMIT :limit")
+_MINE = f"id = :id AND holder = :holder AND state IN ({_words(HELD)})"
+BEAT = Sql(f"UPDATE template_job SET beat_at = :now WHERE {_MINE} RETURNING state")
+FINISH = Sql(
+    "UPDATE template_job SET state = :state, message = :message, exit_code = :exit_code, ended_at = :now, stdout = :stdout, stderr = :stderr,"
+    f" stdout_bytes = :stdout_bytes, stderr_bytes = :stderr_bytes WHERE {_MINE}"
+)
+CANCEL = Sql("UPDATE template_job SET state = 'cancelling' WHERE id = :id AND state = 'started'")
+WITHDRAW = Sql(
+    "UPDATE template_job SET state = 'cancelled', message = :message, ended_at = :now WHERE id = :id AND state = 'queued'"
+)
+EXPIRED = Sql(
+    f"SELECT id FROM template_job WHERE state IN ({_words(ENDED)}) AND ended_at < :before ORDER BY id LIMIT :limit"
+)
+DROPS = tuple(
+    Sql(f"DELETE FROM {table} WHERE {column} = :id")
+    for table, column in (("owner", "object_id"), ("template_job", "id"))
+)
+SWEEPS = (
+    Sql(
+        "DELETE FROM owner WHERE object_id IN (SELECT j.id FROM template_job j WHERE "
+        + GONE.format("j.template_id")
+        + ")"
+    ),
+    Sql(f"DELETE FROM template_job WHERE {GONE.format('template_job.template_id')}"),
+)
+"""What hung on a template that was dropped: its jobs last, for their owners are found by them."""
+OPERATIONS: Final = {SUCCEEDED: "succeed", FAILED: "fail", CANCELLED: "cancel"}
+"""The word in the feed for each end."""
+
+
+def job_read(metalake_id: int, uuid: str) -> Load[Job | None]:
+    """Read a job by its id on the wire."""
+    rows = yield BY_UUID, {"metalake": metalake_id, "uuid": uuid}
+    return Job(*rows[0]) if rows else None
+
+
+def job_output_read(metalake_id: int, uuid: str) -> Load[tuple[Job, Output] | None]:
+    """Read a job with what it wrote."""
+    job = yield from job_read(metalake_id, uuid)
+    if job is None:
+        return None
+    rows = yield OUTPUT, {"id": job.id}
+    return (job, Output(*rows[0])) if rows else None
+
+
+def template_jobs_read(of: int, caller: Caller, *, of_template: bool, limit: int) -> Load[list[Job]]:
+    """Read the newest jobs of a metalake, or of a template, that a caller sees."""
+    rows = yield PAGES[of_template], {**caller.params(), "of": of, "limit": limit}
+    return [Job(*row) for row in rows]
+
+
+def jobs_due(now_ms: int) -> Load[bool]:
+    """Say whether a job waits for a node, or has lost the one that ran it."""
+    rows = yield DUE, {"now": now_ms}
+    return bool(rows)
+
+
+class TemplateJobWrites:
+    """What mutations and executors do to jobs."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def by_id(self, job_id: int) -> Job | None:
+        """Read a job inside the transaction."""
+        return self._one(self.tx.rows(BY_ID, {"id": job_id}))
+
+    def live_of(self, template_id: int) -> Job | None:
+        """Read the oldest job of a template that has not ended."""
+        return self._one(self.tx.rows(LIVE_OF, {"template": template_id}))
+
+    def _one(self, rows: list[Row]) -> Job | None:
+        return Job(*rows[0]) if rows else None
+
+    def waiting_of(self, metalake_id: int, user: str) -> int:
+        """Count the jobs of a user that have not ended."""
+        found: int = self.tx.rows(WAITING, {"metalake": metalake_id, "user": user})[0][0]
+        return found
+
+    def create(self, job: Job, *, conf: str, work: str) -> Job:
+        """Insert a job that waits, with its owner, under a number of its own."""
+        tx, job_id = self.tx, self.tx.next_id()
+        params: dict[str, Value] = {
+            "id": job_id, "metalake": job.metalake_id, "template": job.template_id, "uuid": job.uuid, "user": job.user,
+            "user_id": job.user_id, "conf": conf, "work": work, "now": tx.now_ms,
+        }  # fmt: skip
+        tx.count(INSERT, params)
+        if job.owner_id is not None:
+            tx.owners.insert(job_id, job.owner_id)
+        found = self.by_id(job_id) or job
+        self._told("start", found)
+        return found
+
+    def cancel(self, job: Job) -> bool:
+        """Ask the node that runs a job to end it; one that waits is cancelled at once. Says whether there was anything to do."""
+        message = f"Cancelled by {self.tx.actor} before it began"
+        if self.tx.count(WITHDRAW, {"id": job.id, "now": self.tx.now_ms, "message": message}):
+            self._told("cancel", job)
+        elif self.tx.count(CANCEL, {"id": job.id}):
+            self._told("cancelling", job)
+        else:
+            return False
+        return True
+
+    def claim(self, holder: str, *, limit: int, lease_ms: int) -> list[tuple[Job, str]]:
+        """Take jobs that wait, the oldest first; returns them with what they are to do."""
+        params: dict[str, Value] = {"holder": holder, "now": self.tx.now_ms, "lease": lease_ms}
+        taken: list[tuple[Job, str]] = []
+        for (job_id,) in self.tx.rows(NEXT, {"limit": limit}):
+            job = self.by_id(job_id) if self.tx.count(CLAIM, {**params, "id": job_id}) else None
+            if job is not None:
+                taken.append((job, self.tx.rows(WORK, {"id": job_id})[0][0]))
+        return taken
+
+    def lost(self, limit: int) -> list[Job]:
+        """Read jobs whose node gives no sign of life."""
+        return [Job(*row) for row in self.tx.rows(LOST, {"now": self.tx.now_ms, "limit": limit})]
+
+    def beat(self, job_id: int, holder: str) -> str | None:
+        """Note a sign of life; returns the job's state, None where it is not this node's any longer."""
+        rows = self.tx.rows(BEAT, {"id": job_id, "holder": holder, "now": self.tx.now_ms})
+        return rows[0][0] if rows else None
+
+    def finish(self, job: Job, state: str, *, message: str | None, exit_code: int | None, output: Output) -> bool:
+        """Say what became of a job, for the node that holds it; False where it is not that one's any longer."""
+        params: dict[str, Value] = {
+            "id": job.id, "holder": job.holder, "state": state, "message": message, "exit_code": exit_code, "now": self.tx.now_ms,
+            "stdout": output.stdout, "stderr": output.stderr, "stdout_bytes": output.stdout_bytes, "stderr_bytes": output.stderr_bytes,
+        }  # fmt: skip
+        if not self.tx.count(FINISH, params):
+            return False
+        self._told(OPERATIONS[state], job)
+        return True
+
+    def _told(self, operation: str, job: Job) -> None:
+        """Leave a change: a job lies in its template, under its id on the wire."""
+        draft = ChangeDraft(operation, Kind.JOB, job.id, Kind.JOB.word, new_parent=job.template_id, new_name=job.uuid)
+        self.tx.changed(draft)
+
+    def prune(self, *, keep_ms: int, limit: int) -> int:
+        """Delete jobs that ended longer ago than this, at most so many; returns how many."""
+        rows = self.tx.rows(EXPIRED, {"before": self.tx.now_ms - keep_ms, "limit": limit})
+        for (job_id,) in rows:
+            for statement in DROPS:
+                self.tx.count(statement, {"id": job_id})
+        return len(rows)

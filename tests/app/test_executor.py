@@ -1,0 +1,343 @@
+"""Jobs that a server runs by itself: programs in processes of their own, with few rights, ended in time, told as what they became."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar, cast
+
+import pytest
+
+from limnos.app.executor import Executor, executor_of
+from limnos.app.job_works import plan_of
+from limnos.config.settings import Jobs, Server, Settings
+from limnos.model.errors import CannotStart
+from limnos.model.permits import upkeep_permit
+from tests.http.driver import API, OWN, Answer, Node, grant, node_at
+
+TEMPLATES, RUNS = f"{API}/lake/jobs/templates", f"{API}/lake/jobs/runs"
+T = TypeVar("T")
+PROGRAMS = {
+    "hello.sh": '#!/bin/sh\necho "hello $1 $MODE"; echo careful >&2; ls; cat part.sh\n',
+    "part.sh": "part of it\n",
+    "fails.sh": "#!/bin/sh\nexit 7\n",
+    "sleeps.sh": "#!/bin/sh\ntrap 'echo asked; exit 0' TERM\necho begun\ntouch begun\nwhile :; do sleep 0.05; done\n",
+    "deaf.sh": "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.05; done\n",
+    "leaves.sh": "#!/bin/sh\nsetsid sleep 1000 >/dev/null 2>&1 &\necho $! $HOME\n",
+    "reads.sh": '#!/bin/sh\ncat "$1" 2>&1\ncat /proc/$PPID/environ 2>&1 | head -c 100\nenv\n',
+    "writes.sh": '#!/bin/sh\necho x > "$1"\n',
+    "long.sh": "#!/bin/sh\ni=0; while [ $i -lt 3000 ]; do echo line-$i; i=$((i+1)); done\n",
+    "kills.sh": "#!/bin/sh\nkill -9 $$\n",
+}
+
+
+@dataclass
+class Lake:
+    """A node that runs jobs, and where their programs lie."""
+
+    node: Node
+    programs: Path
+    settings: Settings
+
+    def executor(self, **more: object) -> Executor:
+        """An executor of this node's."""
+        plan = plan_of(self.settings)._replace(**more)
+        executor = Executor(self.node.built.services, plan, running_max=2)
+        self.node.built.services.wake_executor = executor.wake
+        return executor
+
+    def register(self, program: str, **more: object) -> Answer:
+        """Register a program under the first part of its name."""
+        template = {"jobType": "shell", "name": program.partition(".")[0], "executable": str(self.programs / program)}
+        return self.node.post(TEMPLATES, {"jobTemplate": template | {"comment": None, "audit": None} | more})
+
+    def ask(self, program: str, conf: dict | None = None, **more: object) -> str:
+        """Register a program, ask for a job of it, and return its id."""
+        assert self.register(program, **more).status == 200
+        answer = self.node.post(RUNS, {"jobTemplateName": program.partition(".")[0], "jobConf": conf})
+        assert answer.status == 200, answer
+        assert answer.json()["job"]["status"] == "queued"
+        return answer.json()["job"]["jobId"]
+
+    def told(self, job: str) -> dict:
+        """What the own API tells of a job."""
+        return self.node.get(f"{OWN}/metalakes/lake/jobs/{job}").json()
+
+    def run(self, job: str, **more: object) -> dict:
+        """Let an executor work until a job has ended, and return what is told of it."""
+        self.node.runner.run(self.work(job, self.executor(**more)))
+        return self.told(job)
+
+    async def work(
+        self, job: str, executor: Executor, *, until: tuple[str, ...] = ("succeeded", "failed", "cancelled")
+    ) -> None:
+        """Let an executor work until a job is in one of some states."""
+        task = asyncio.create_task(executor.run())
+        try:
+            await self.reach(job, until)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def settle(self) -> None:
+        """Let an executor look once at what there is."""
+        await self.executor()._take()
+
+    async def reach(self, job: str, states: tuple[str, ...]) -> None:
+        """Wait until a job is in one of some states."""
+        while True:
+            answer = await self.node._ask("GET", f"{RUNS}/{job}", None, "admin", {})
+            if answer.json()["job"]["status"] in states:
+                return
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    """A node whose jobs may be given the files of one directory."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, text in PROGRAMS.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    jobs = Jobs(
+        executor="local", allowed=(str(programs),), environment=("MODE", "LOAD_*"), waiting_max=3, output_bytes_max=1000
+    )
+    settings = Settings(server=Server(data=str(tmp_path / "data")), jobs=jobs)
+    with node_at(tmp_path / "data", jobs=jobs) as node:
+        yield Lake(node, programs, settings)
+
+
+def test_a_program_is_run(lake: Lake) -> None:
+    """It has its arguments, variables and scripts, and nothing of the server's; what it wrote is kept."""
+    job = lake.ask(
+        "hello.sh", {"who": "{{x}}", "mode": "daily"}, arguments=["{{who}}"], environments={"MODE": "{{mode:-none}}"},
+        scripts=[f"file://{lake.programs}/part.sh"],
+    )  # fmt: skip
+
+    told = lake.run(job)
+
+    assert (told["state"], told["exit_code"], told["message"], told["template"]) == ("succeeded", 0, None, "hello")
+    assert told["stdout"] == "hello {{x}} daily\npart.sh\npart of it\n"
+    assert (told["stderr"], told["stderr_bytes"]) == ("careful\n", 8)
+    job_told = lake.node.get(f"{RUNS}/{job}").json()["job"]
+    assert job_told["status"] == "succeeded"
+    assert job_told["queuedAt"] <= job_told["startedAt"] <= job_told["finishedAt"]
+
+
+@pytest.mark.parametrize(
+    "program,code,message",
+    [("fails.sh", 7, "Ended with exit code 7"), ("kills.sh", -9, "Ended by signal 9")],
+)
+def test_a_program_that_fails(lake: Lake, program: str, code: int, message: str) -> None:
+    """How it ended is told."""
+    told = lake.run(lake.ask(program))
+
+    assert (told["state"], told["exit_code"], told["message"]) == ("failed", code, message)
+
+
+def test_what_a_program_may_touch(lake: Lake) -> None:
+    """It reads and writes what it was given, not the server's files, and sees none of the server's variables."""
+    os.environ["LIMNOS_SECRET_OF_THE_SERVER"] = "no"
+    token = lake.node.data / "admin.token"
+    token.write_text("very secret")
+    outside = lake.programs.parent / "outside"
+    outside.write_text("secret too")
+    try:
+        assert lake.register("reads.sh", arguments=["{{path}}"]).status == 200
+        read = [lake.run(asked(lake, "reads", path=str(path))) for path in (token, outside)]
+        assert lake.register("writes.sh", arguments=["{{path}}"]).status == 200
+        written = lake.run(asked(lake, "writes", path=str(lake.programs / "new")))
+        own = lake.run(asked(lake, "writes", path="new"))
+    finally:
+        del os.environ["LIMNOS_SECRET_OF_THE_SERVER"]
+
+    assert all("Permission denied" in each["stdout"] and "secret" not in each["stdout"] for each in read), read
+    assert all("LIMNOS_SECRET" not in each["stdout"] for each in read)
+    assert written["state"] == "failed"
+    assert not (lake.programs / "new").exists()
+    assert own["state"] == "succeeded"
+
+
+def asked(lake: Lake, template: str, **conf: str) -> str:
+    """Ask for a job of a template that is there."""
+    answer = lake.node.post(RUNS, {"jobTemplateName": template, "jobConf": conf})
+    assert answer.status == 200, answer
+    return answer.json()["job"]["jobId"]
+
+
+def test_the_end_of_what_is_written_is_kept(lake: Lake) -> None:
+    """Only so much of it, and how much it was."""
+    told = lake.run(lake.ask("long.sh"))
+
+    assert (told["state"], len(told["stdout"])) == ("succeeded", 1000)
+    assert told["stdout"].endswith("line-2998\nline-2999\n")
+    assert told["stdout_bytes"] == sum(len(f"line-{number}\n") for number in range(3000))
+
+
+def test_a_job_is_cancelled(lake: Lake) -> None:
+    """One that runs is asked to end, and then made to; one that waits is cancelled at once; one that has ended stays as it is."""
+    job = lake.ask("sleeps.sh")
+
+    async def story() -> None:
+        executor = lake.executor()
+        task = asyncio.create_task(executor.run())
+        await lake.reach(job, ("started",))
+        answer = await lake.node._ask("POST", f"{RUNS}/{job}", None, "admin", {})
+        assert answer.json()["job"]["status"] in ("cancelling", "cancelled")
+        await lake.reach(job, ("cancelled",))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    lake.node.runner.run(story())
+    waits = lake.ask("hello.sh")
+    withdrawn = lake.node.post(f"{RUNS}/{waits}").json()["job"]["status"]
+    again = lake.node.post(f"{RUNS}/{waits}").json()["job"]["status"]
+
+    assert lake.told(job)["state"] == "cancelled"
+    assert (withdrawn, again) == ("cancelled", "cancelled")
+    assert lake.told(waits)["message"] == "Cancelled by admin before it began"
+
+
+@pytest.mark.parametrize("program", ["sleeps.sh", "deaf.sh"])
+def test_a_job_has_its_time(lake: Lake, program: str) -> None:
+    """After it the job is ended, whether it listens or not."""
+    told = lake.run(lake.ask(program), timeout_s=0.2, grace_s=0.2)
+
+    assert (told["state"], told["message"]) == (
+        "failed",
+        "Ended after 0.2 seconds, which is what jobs.timeout_s allows",
+    )
+
+
+def test_nothing_of_a_job_stays(lake: Lake) -> None:
+    """Also not what it put into a session of its own, nor its directory."""
+    told = lake.run(lake.ask("leaves.sh"))
+
+    assert told["state"] == "succeeded"
+    left, home = told["stdout"].split()
+    assert not Path(f"/proc/{left}").exists()
+    assert not Path(home).exists()
+
+
+def test_a_server_that_stops_ends_its_jobs(lake: Lake) -> None:
+    """They are told as failed; those that wait go on waiting for another one."""
+    job = lake.ask("sleeps.sh")
+    lake.node.runner.run(lake.work(job, lake.executor(), until=("started",)))
+    told = lake.told(job)
+
+    assert (told["state"], "stopped" in str(told["message"])) == ("failed", True)
+
+
+def test_a_job_whose_server_was_killed_has_failed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is shown so when the lease is out, and told so by the next server that looks; it is not begun again."""
+    job = lake.ask("sleeps.sh")
+    store = lake.node.built.services.store
+    lake.node.runner.run(
+        store.submit(upkeep_permit("t"), lambda tx: tx.template_jobs.claim("gone", limit=1, lease_ms=0))
+    )
+    shown = lake.node.get(f"{RUNS}/{job}").json()["job"]["status"]
+    busy = lake.node.delete(f"{TEMPLATES}/sleeps")
+
+    lake.node.runner.run(lake.settle())
+    told = lake.told(job)
+
+    assert shown == "failed"
+    assert (busy.status, busy["type"]) == (409, "InUseException")
+    assert (told["state"], "no sign of life" in str(told["message"])) == ("failed", True)
+    assert lake.node.delete(f"{TEMPLATES}/sleeps").json()["dropped"] is True
+
+
+REFUSED = [
+    ({"executable": "/bin/sh"}, {}, "jobs.allowed"),
+    ({"executable": "{{x}}"}, {"x": "/bin/sh"}, "jobs.allowed"),
+    ({"executable": "{{dir}}/../../bin/sh"}, {"dir": "PROGRAMS"}, "jobs.allowed"),
+    ({"executable": "https://example.com/x.sh"}, {}, "no file of the server's machine"),
+    ({"executable": "hello.sh"}, {}, "no absolute path"),
+    ({"arguments": ["{{day}} {{hour}}"]}, {}, "day, hour"),
+    ({"arguments": ["{{day}}"]}, {"day": "a\0b"}, "zero byte"),
+    ({"environments": {"LD_PRELOAD": "/x.so"}}, {}, "jobs.environment"),
+    ({"environments": {"LOAD_{{x}}": "1", "LOAD_a": "2"}}, {"x": "a"}, "become one"),
+    ({"scripts": ["PROGRAMS/part.sh", "PROGRAMS/../programs/part.sh"]}, {}, "same name"),
+]
+"""Fields of a template, values for it, and words of the refusal; PROGRAMS is where programs may lie."""
+
+
+def test_what_no_job_may_run(lake: Lake) -> None:
+    """It is refused when it is asked for, with what to do."""
+    for number, (fields, conf, words) in enumerate(REFUSED):
+        assert lake.register("hello.sh", **_placed(fields | {"name": f"t{number}"}, lake.programs)).status == 200
+        answer = lake.node.post(RUNS, {"jobTemplateName": f"t{number}", "jobConf": _placed(conf, lake.programs)})
+
+        assert (answer.status, answer["code"]) == (400, 1001), fields
+        assert words in str(answer["message"])
+
+
+def _placed(value: T, programs: Path) -> T:
+    found: object = value
+    if isinstance(value, str):
+        found = value.replace("PROGRAMS", str(programs))
+    elif isinstance(value, list):
+        found = [_placed(each, programs) for each in value]
+    elif isinstance(value, dict):
+        found = {key: _placed(each, programs) for key, each in value.items()}
+    return cast("T", found)
+
+
+def test_a_link_that_leads_out_is_not_followed(lake: Lake) -> None:
+    """Nor is a file run that is not there."""
+    (lake.programs / "link.sh").symlink_to("/bin/sh")
+    linked = lake.run(lake.ask("link.sh"))
+    absent = lake.run(lake.ask("none.sh"))
+
+    assert (linked["state"], "leads out" in str(linked["message"])) == ("failed", True)
+    assert (absent["state"], "There is no file" in str(absent["message"])) == ("failed", True)
+
+
+def test_who_asks_for_too_much(lake: Lake) -> None:
+    """A user has so many jobs that wait or run; others are not held up by it."""
+    lake.ask("hello.sh")
+    answers = [lake.node.post(RUNS, {"jobTemplateName": "hello"}) for _ in range(3)]
+    grant(lake.node, "ann", "use_job_template run_job", kind="metalake", on="lake")
+    other = lake.node.post(RUNS, {"jobTemplateName": "hello"}, user="ann")
+
+    assert [each.status for each in answers] == [200, 200, 503]
+    assert answers[2].headers["retry-after"] == "10"
+    assert other.status == 200
+
+
+def test_who_sees_a_job(lake: Lake) -> None:
+    """Its owner and those of its template and metalake; nobody else, and nobody learns whether it is there."""
+    lake.ask("hello.sh")
+    for user in ("ann", "bob"):
+        grant(lake.node, user, "use_job_template run_job", kind="metalake", on="lake")
+    job = lake.node.post(RUNS, {"jobTemplateName": "hello"}, user="ann").json()["job"]["jobId"]
+    told = f"{OWN}/metalakes/lake/jobs/{job}"
+
+    def seen(user: str) -> tuple[int, ...]:
+        return tuple(
+            lake.node.ask(method, path, user=user).status
+            for method, path in (("GET", f"{RUNS}/{job}"), ("GET", told), ("POST", f"{RUNS}/{job}"))
+        )
+
+    listed = {user: len(lake.node.get(RUNS, user=user).json()["jobs"]) for user in ("admin", "ann", "bob")}
+    assert listed == {"admin": 2, "ann": 1, "bob": 0}
+    assert [len(lake.node.get(f"{RUNS}?jobTemplateName=hello", user=user).json()["jobs"]) for user in listed] == [
+        2,
+        1,
+        0,
+    ]
+    assert (seen("bob"), seen("ann"), seen("admin")) == ((403,) * 3, (200,) * 3, (200,) * 3)
+
+
+def test_jobs_run_as_another_user_only_for_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lake: Lake) -> None:
+    """Else the server does not start, and says why."""
+    settings = Settings(server=Server(data=str(tmp_path)), jobs=Jobs(executor="local", user="nobody"))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    with pytest.raises(CannotStart, match="nobody"):
+        executor_of(settings, lake.node.built.services)
+    assert executor_of(Settings(), lake.node.built.services) is None

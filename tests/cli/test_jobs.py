@@ -1,0 +1,62 @@
+"""What the commands on job templates and jobs ask of the server, and what they show."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Run
+from tests.client.fake import Fake
+from tests.client.test_calls import JOB, JOBS, OWN, TEMPLATE, TEMPLATES
+
+RESULT = {
+    "id": "j-1", "template": "load", "state": "failed", "user": "ana", "exit_code": 3, "message": "Ended with exit code 3",
+    "stdout": "hello\n", "stdout_bytes": 6,
+}  # fmt: skip
+
+
+def test_a_job_is_asked_for_seen_and_cancelled(fake: Fake, limnos: Run) -> None:
+    """Its places are filled by flags; what it wrote is shown."""
+    fake.on("POST", JOBS, {"job": JOB}).on("POST", f"{JOBS}/j-1", {"job": {**JOB, "status": "cancelled"}})
+    fake.on("GET", f"{JOBS}?jobTemplateName=load", {"jobs": [JOB]}).on("GET", f"{OWN}/metalakes/lake/jobs/j-1", RESULT)
+
+    assert limnos("job", "run", "load", "--conf", "day=1").result["id"] == "j-1"
+    assert [row["user"] for row in limnos("job", "list", "load").result] == ["ana"]
+    assert limnos("job", "show", "j-1").result["exit_code"] == 3
+    assert "hello" in limnos("job", "show", "j-1", "--output", "table").out
+    assert limnos("job", "cancel", "j-1").result["status"] == "cancelled"
+    assert [each.body for each in fake.asked if each.target == JOBS] == [
+        {"jobTemplateName": "load", "jobConf": {"day": "1"}}
+    ]
+
+
+def test_templates_are_made_listed_and_deleted(fake: Fake, limnos: Run) -> None:
+    """Of programs and of Spark applications, each with its own flags."""
+    fake.on("POST", TEMPLATES, {"code": 0}).on("GET", f"{TEMPLATES}?details=true", {"jobTemplates": [TEMPLATE]})
+    fake.on("DELETE", f"{TEMPLATES}/load", {"dropped": True})
+
+    limnos("job", "register", "load", "/srv/load.sh", "{{day}}", "--env", "MODE=x", "--script", "/srv/part.sh")
+    limnos(
+        "job",
+        "register",
+        "count",
+        "/srv/count.jar",
+        "--spark",
+        "--class",
+        "org.x.Count",
+        "--config",
+        "spark.app.name=c",
+    )
+    told = [each.body["jobTemplate"] for each in fake.asked if each.target == TEMPLATES]
+
+    assert [(each["jobType"], each["executable"]) for each in told] == [
+        ("shell", "/srv/load.sh"),
+        ("spark", "/srv/count.jar"),
+    ]
+    assert (told[0]["arguments"], told[0]["environments"], told[0]["scripts"]) == (
+        ["{{day}}"],
+        {"MODE": "x"},
+        ["/srv/part.sh"],
+    )
+    assert (told[1]["className"], told[1]["configs"]) == ("org.x.Count", {"spark.app.name": "c"})
+    assert [row["name"] for row in limnos("job", "templates").result] == ["load"]
+    assert limnos("job", "delete", "load", "--yes").result == {"deleted": "load"}
+    assert limnos("job", "register", "x", "/x", "--jar", "/a.jar").code == 2
+    assert limnos("job", "register", "x", "/x", "--spark", "--script", "/a.sh").code == 2

@@ -1,0 +1,79 @@
+"""Jobs of a real server: it is killed, its job goes with it, and the next one tells what became of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from limnos.client import Client
+from tests.integration.live import serving
+
+pytestmark = pytest.mark.integration
+WITHIN_S = 60
+PROGRAM = "#!/bin/sh\ntrap '' TERM\necho $$ > \"$1/pid\"\nwhile :; do sleep 0.1; done\n"
+
+
+def test_a_job_goes_with_its_server(tmp_path: Path) -> None:
+    """Whoever kills the server ends its jobs, also one that hears no signal; the next server tells them as failed, and runs what waited."""
+    programs, out = tmp_path / "programs", tmp_path / "out"
+    programs.mkdir()
+    out.mkdir()
+    (programs / "stay.sh").write_text(PROGRAM)
+    (programs / "stay.sh").chmod(0o755)
+    settings = tmp_path / "limnos.toml"
+    lines = [
+        "[jobs]",
+        'executor = "local"',
+        f'allowed = ["{programs}", "/bin/true"]',
+        f'writable = ["{out}"]',
+        "running_max = 1",
+    ]
+    settings.write_text("\n".join(lines))
+
+    with (
+        serving(tmp_path / "data", "--config", str(settings)) as server,
+        Client(server.uri, token=server.token) as client,
+    ):
+        client.job_templates.register(
+            "stay", job_type="shell", executable=str(programs / "stay.sh"), fields={"arguments": [str(out)]}
+        )
+        client.job_templates.register("quick", job_type="shell", executable="/bin/true")
+        stays, waits = client.jobs.run("stay").job_id, client.jobs.run("quick").job_id
+        pid = int(_until(lambda: (out / "pid").exists() and (out / "pid").read_text().strip()))
+        assert client.jobs.get(waits).status == "queued"
+        server.process.send_signal(signal.SIGKILL)
+        server.process.wait()
+    _until(lambda: not _is_there(pid))
+
+    with (
+        serving(tmp_path / "data", "--config", str(settings)) as server,
+        Client(server.uri, token=server.token) as client,
+    ):
+        _until(lambda: client.jobs.get(stays).status == "failed" and client.jobs.result(stays).message)
+        _until(lambda: client.jobs.get(waits).status == "succeeded")
+
+        assert "no sign of life" in str(client.jobs.result(stays).message)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _until(look: Callable[[], object]) -> str:
+    """Wait until something is so, and return what was seen."""
+    until = time.monotonic() + WITHIN_S
+    while time.monotonic() < until:
+        found = look()
+        if found:
+            return str(found)
+        time.sleep(0.05)
+    raise AssertionError("it did not become so in time")
