@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = get_logger("limnos.chores")
 IDLE_S = 60.0
 WAITING_MAX = 64
-CALLER_WAITING_MAX = 16
+CALLER_WAITING_MAX = 32
 WAITING_BYTES_MAX = 256 << 20
 DONE = Counter(
     "limnos_chores_total", "Heavy work done in processes of its own, by kind and outcome.", ("kind", "outcome")

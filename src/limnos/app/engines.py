@@ -47,8 +47,10 @@ GRACE_S: Final = 10.0
 """How long a statement whose time is over, or whose caller has gone, may take to end before its engine is replaced."""
 BROKEN, TIMED_OUT = 3102, 30
 SLOTS_LEAST: Final = 3
-ASKER_WAITING_MAX: Final = 32
-"""So many statements of one user wait for a place: more would leave the others none to wait in."""
+WAITING_MAX: Final = 1_000
+"""So many statements wait for a place."""
+ASKER_WAITING_MAX: Final = 500
+"""And so many of one user: more would leave the others none to wait in."""
 DONE = Counter(
     "limnos_sqlpp_jobs_total", "Statements given to the engine of SQL++, by kind and outcome.", ("kind", "outcome")
 )
@@ -137,8 +139,9 @@ class SparkEngine:
     def __init__(self, start: wire.Start, *, idle_s: float) -> None:
         self._start = start
         self._idle_s = idle_s
+        most = start.statements_max
         self._turns = Turns(
-            start.statements_max, limits={"asker": max(1, start.statements_max - 1)}, waits={"asker": ASKER_WAITING_MAX}
+            most, limits={"asker": max(1, most - 1)}, waits={"asker": ASKER_WAITING_MAX}, waiting_max=WAITING_MAX
         )
         self._process: _Process | None = None
         self._jobs: dict[str, asyncio.StreamWriter | None] = {}

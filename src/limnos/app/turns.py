@@ -24,12 +24,20 @@ Key = tuple[str, str]
 
 
 class Turns:
-    """So many places; `limits` says how many of them may go to one thing of a sort, `waits` how many may wait for one."""
+    """So many places; `limits` says how many of them may go to one thing of a sort, `waits` how many may wait for one, of `waiting_max` in all."""
 
-    def __init__(self, places: int, *, limits: Mapping[str, int], waits: Mapping[str, int] = NO_WAITS) -> None:
+    def __init__(
+        self,
+        places: int,
+        *,
+        limits: Mapping[str, int],
+        waits: Mapping[str, int] = NO_WAITS,
+        waiting_max: int | None = None,
+    ) -> None:
         self._free = places
         self._limits = limits
         self._waits = waits
+        self._waiting_max = waiting_max or WAITING_MAX
         self._held: Counter[Key] = Counter()
         self._waiting: list[tuple[tuple[Key, ...], asyncio.Future[None]]] = []
 
@@ -46,7 +54,7 @@ class Turns:
         if not any(self._may(waiting) for waiting, _ in self._waiting) and self._may(keys):
             self._take(keys)
             return
-        if len(self._waiting) >= WAITING_MAX or any(self._is_long(key) for key in keys):
+        if len(self._waiting) >= self._waiting_max or any(self._is_long(key) for key in keys):
             raise Unavailable("Too much work at once; nothing was changed: try again", retry_after_s=2)
         mine = (keys, asyncio.get_running_loop().create_future())
         self._waiting.append(mine)
