@@ -19,7 +19,7 @@ from limnos.services.apart import apart_load
 from limnos.services.columns import column_require, field_ids
 from limnos.services.objects import codec_of, scope_for, target_require
 from limnos.services.scene import Scope
-from limnos.services.shadows import shadowed
+from limnos.services.shadows import seen, shadowed
 from limnos.services.together import read_together
 from limnos.store.ancestry import path_of
 from limnos.store.attachments import OWN, attached_objects_read
@@ -104,7 +104,6 @@ def place_require(scene: Scene, on: On, *, kind: Kind) -> Place:
     return Place(target.node, target.chain, OWN)
 
 
-@shadowed
 async def attached_list(ctx: Context, on: On, *, kind: Kind) -> list[Attached]:
     """Return what is attached to an object, its own first, then what comes down to it; what the caller may load."""
 
@@ -112,7 +111,7 @@ async def attached_list(ctx: Context, on: On, *, kind: Kind) -> list[Attached]:
         place = place_require(scene, on, kind=kind)
         return attached_of(scene, place.chain, kind=kind, field_id=place.field_id)
 
-    return await ctx.read(on.scope, read)
+    return await seen(ctx, on.scope, read, otherwise=lambda scene, chain: attached_of(scene, chain, kind=kind))
 
 
 async def attached_load(ctx: Context, on: On, *, kind: Kind, name: str) -> Attached:
@@ -128,9 +127,10 @@ def attached_of(scene: Scene, chain: Chain, *, kind: Kind, field_id: int = OWN) 
     """Return what is attached along a chain up to the catalog, each once, as near to its first object as it is; what one may load."""
     holders = [link for link in chain if link.kind not in (Kind.METALAKE, Kind.COLUMN)]
     zone = scene.metalake.id
-    facts = need_all(scene.view, [attached_key(kind, link.id) for link in holders], zone=zone)
-    rows = [[each for each in facts[0] if each.field_id == field_id]] if field_id != OWN else []
-    rows += [[each for each in fact if each.field_id == OWN] for fact in facts]
+    facts = need_all(scene.view, [attached_key(kind, link.id) for link in holders if link.id > 0], zone=zone)
+    own = [each for each in facts[0] if each.field_id == field_id] if field_id != OWN else []
+    first = [own] if field_id != OWN or holders[0].id <= 0 else []  # what is not there has nothing of its own
+    rows = first + [[each for each in fact if each.field_id == OWN] for fact in facts]
     places: dict[int, tuple[bool, tuple[str, ...]]] = {}
     for depth, on in enumerate(rows):
         for each in on:

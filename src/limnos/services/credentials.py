@@ -18,7 +18,7 @@ from limnos.model.kinds import Kind
 from limnos.services.filesets import location_name
 from limnos.services.objects import codec_of, target_require
 from limnos.services.places import place_of
-from limnos.services.shadows import shadowed
+from limnos.services.shadows import seen
 from limnos.services.table_formats import ICEBERG, LANCE, is_sourced
 from limnos.sources.credentials import Credentials, Rights, Role, policy_of, role_of, taken_on
 from limnos.store.documents import claims_read
@@ -190,7 +190,6 @@ async def table_credentials(ctx: Context, scope: Scope, *, levels: Levels) -> Ve
     return await _vended(ctx, scope, look=look)
 
 
-@shadowed
 async def object_credentials(ctx: Context, on: On, *, location: str | None) -> Vended | None:
     """Return credentials for a table's or fileset's files, as far as the caller may read or write them; None for all other objects that one may know of.
 
@@ -205,7 +204,8 @@ async def object_credentials(ctx: Context, on: On, *, location: str | None) -> V
         opens = _table_open if on.kind is Kind.TABLE else partial(_fileset_open, location=location)
         return opens(scene, target.node, chain=target.chain)
 
-    return await _vended(ctx, on.scope, look=look)
+    opens = await seen(ctx, on.scope, lambda scene: look(scene) is not None, otherwise=lambda *_: False)
+    return await _vended(ctx, on.scope, look=look) if opens else None
 
 
 async def _vended(ctx: Context, scope: Scope, *, look: Callable[[Scene], _Open | None]) -> Vended | None:

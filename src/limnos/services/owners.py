@@ -13,7 +13,7 @@ from limnos.access.actions import Action
 from limnos.model.entities import Principal
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.objects import Target, codec_of, scope_for, target_require
-from limnos.services.shadows import shadowed
+from limnos.services.shadows import seen, shadowed
 from limnos.services.users import principal_require
 from limnos.view.cold import need
 from limnos.view.keys import principal_id_key
@@ -32,7 +32,6 @@ class OwnerSet(msgspec.Struct, frozen=True):
     principal: Principal
 
 
-@shadowed
 async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> Principal | None:
     """Return an object's owner, to whoever may load the object. Raises NotFound, Forbidden."""
 
@@ -45,7 +44,7 @@ async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str)
             return None
         return need(scene.view, principal_id_key(owner_id), zone=scene.metalake.id)
 
-    return await ctx.read(scope_for(metalake, kind, full_name), read)
+    return await seen(ctx, scope_for(metalake, kind, full_name), read, otherwise=lambda *_: None)
 
 
 @shadowed

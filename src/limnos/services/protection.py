@@ -16,11 +16,12 @@ from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, Unsupported
 from limnos.model.kinds import Kind
 from limnos.services.objects import codec_of, scope_for, target_require
-from limnos.services.shadows import Unshadowed, shadowed
+from limnos.services.shadows import Unshadowed, seen
 from limnos.services.table_formats import is_sourced
 from limnos.store.protection import protection_read
 
 if TYPE_CHECKING:
+    from limnos.model.decisions import Chain
     from limnos.model.permits import Permit
     from limnos.services.context import Context
     from limnos.services.scene import Scene
@@ -54,21 +55,21 @@ class Shown(NamedTuple):
     set_at: int = 0
 
 
-@shadowed
 async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> Shown:
     """Return what protects an object, to whoever may load it. Raises NotFound, Forbidden."""
 
-    def read(scene: Scene) -> dict[int, tuple[Kind, str]]:
+    def read(scene: Scene) -> tuple[Chain, int]:
         scene.require_in_metalake_use()
         target = target_require(scene, kind, full_name, codec_of(scene), Action.METADATA_LOAD)
-        named = zip(target.chain, display_names(target.chain), strict=True)
-        return {link.id: (link.kind, name) for link, name in named} | {0: (kind, str(target.id))}
+        return target.chain, target.id
 
     scope = scope_for(metalake, kind, full_name)
-    links = await ctx.read(scope, read)
-    node_id = int(links[0][1])
+    chain, node_id = await seen(ctx, scope, read, otherwise=lambda scene, chain: (chain, scene.catalog.id))
+    links = {link.id: (link.kind, name) for link, name in zip(chain, display_names(chain), strict=True)}
     found = await ctx.look_up(lambda: protection_read(node_id))
     if found is None or found.node_id not in links:
+        return Shown(None)
+    if chain[0].id != node_id and not found.below:  # of an object of a source: what protects its catalog alone
         return Shown(None)
     return Shown(links[found.node_id], found.below, found.set_by, found.set_at)
 

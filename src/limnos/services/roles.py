@@ -18,7 +18,7 @@ from limnos.model.kinds import Kind
 from limnos.services.grants import Wish, check_wishes, refuse_twice, wishes_find
 from limnos.services.objects import codec_of, role_find, role_look_up, scope_for, target_require
 from limnos.services.scene import Scope
-from limnos.services.shadows import shadowed
+from limnos.services.shadows import seen
 from limnos.services.users import check_principal_name
 from limnos.store.ancestry import path_of
 from limnos.store.roles import role_objects_read
@@ -105,20 +105,21 @@ async def role_objects(ctx: Context, found: Ruled) -> list[RoleObject]:
     return sorted(objects, key=lambda each: (each.kind is not Kind.METALAKE, each.path, each.kind))
 
 
-@shadowed
 async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> tuple[str, ...]:
     """Return the names of the roles with a rule on an object, to whoever may grant on it or load it.
 
     Raises NotFound, Forbidden. Roles that the caller may not load are left out.
     """
 
-    def find(scene: Scene) -> int:
+    def find(scene: Scene) -> int | None:
         scene.require_in_metalake_use()
         codec = codec_of(scene)
         target = target_require(scene, kind, full_name, codec, Action.PRIVILEGE_GRANT, Action.METADATA_LOAD)
         return target.id
 
-    object_id = await ctx.read(scope_for(metalake, kind, full_name), find)
+    object_id = await seen(ctx, scope_for(metalake, kind, full_name), find, otherwise=lambda *_: None)
+    if object_id is None:
+        return ()
     return await ctx.read(Scope(metalake), lambda scene: roles_on(scene, object_id))
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from limnos.model.decisions import Link
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, Forbidden, NotFound
+from limnos.model.errors import AlreadyExists, Forbidden, NotFound, Unavailable
 from limnos.model.kinds import FEDERATED, Kind
 from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE, TopicRecord, ViewRecord
 from limnos.names.iceberg import render
@@ -44,6 +44,7 @@ _RECORDS: Final[Mapping[Kind, NodeRecord]] = {
     Kind.TOPIC: TopicRecord(None, {}),
     Kind.VIEW: ViewRecord(None, {}, 0),
 }
+READS_MAX: Final = 20
 MADE_MAX: Final = 2_100
 """How many shadows one request makes: as many as it may name objects."""
 
@@ -161,23 +162,52 @@ def shadowed(
     return call
 
 
+async def seen(
+    ctx: Context, scope: Scope, reader: Callable[[Scene], T], *, otherwise: Callable[[Scene, Chain], T]
+) -> T:
+    """Read what hangs on an object. Of one in a source for which nothing stands, `otherwise` says it from the links that it would have.
+
+    So a read makes nothing, and answers what it would if something stood there already. Raises NotFound, and as the reader does.
+    """
+    for _ in range(READS_MAX):
+        try:
+            return await ctx.read(scope, reader)
+        except Unshadowed as lacking:
+            path, allowed, kind = await _live_one(ctx, lacking), lacking.allowed, lacking.object_kind
+
+        def look(
+            scene: Scene, path: Levels = path, kind: Kind = kind,
+            allowed: Callable[[Scene, Chain], Decision] | None = allowed,
+        ) -> tuple[T] | None:  # fmt: skip
+            node, chain = scene.find(path, kind)
+            if node is not None or allowed is None:
+                return None
+            full = (Link.absent(kind, path[-1]), *chain)
+            allowed(scene, full)
+            return (otherwise(scene, full),)
+
+        found = await ctx.read(scope, look)
+        if found is not None:
+            return found[0]
+    raise Unavailable("The object changed faster than it could be read: try again")
+
+
 async def _make(ctx: Context, lacking: Unshadowed) -> None:
     """Ask the source for an object, and let a node stand for it: for the first that its name may mean. Raises NotFound."""
-    allowed = lacking.allowed
-    if allowed is None:
+    path, allowed = await _live_one(ctx, lacking), lacking.allowed
+    if allowed is not None:
+        await shadow_make(ctx, lacking.scope, kind=lacking.object_kind, path=path, allowed=allowed)
+
+
+async def _live_one(ctx: Context, lacking: Unshadowed) -> Levels:
+    """Return the first path that a name may mean which the source has. Raises NotFound."""
+    if lacking.allowed is None:
         raise lacking
     origin = await ctx.read(lacking.scope, origin_of)
-    path = await _live_one(ctx, lacking, origin=origin)
-    if path is None:
-        raise NotFound(lacking.message, kind=lacking.kind)
-    await shadow_make(ctx, lacking.scope, kind=lacking.object_kind, path=path, allowed=allowed)
-
-
-async def _live_one(ctx: Context, lacking: Unshadowed, *, origin: Origin) -> Levels | None:
     for path in lacking.readings:
         if await exists(ctx, origin, kind=lacking.object_kind, path=path):
             return path
-    return None
+    raise NotFound(lacking.message, kind=lacking.kind)
 
 
 async def shadow_make(

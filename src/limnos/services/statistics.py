@@ -16,7 +16,7 @@ from limnos.model.errors import BadRequest, IllegalStatistic, Unsupported
 from limnos.model.kinds import Kind
 from limnos.services.columns import column_require
 from limnos.services.objects import codec_of, target_require
-from limnos.services.shadows import shadowed
+from limnos.services.shadows import seen, shadowed
 from limnos.store.attachments import OWN
 from limnos.store.statistics import partition_statistics_read, statistics_read
 
@@ -86,20 +86,29 @@ def _of_partitions(on: On) -> None:
         raise Unsupported("A column has no partitions of its own: name the table")
 
 
-@shadowed
+async def _read_kept(ctx: Context, on: On) -> _Kept | None:
+    """Find the table or column for who may load the table; None for a table of a source that nothing hangs on."""
+
+    def otherwise(scene: Scene, _: Chain) -> None:
+        scene.require_in_use()
+
+    return await seen(ctx, on.scope, lambda scene: _kept(scene, on, action=Action.TABLE_LOAD), otherwise=otherwise)
+
+
 async def statistics_list(ctx: Context, on: On) -> list[Statistic]:
     """Return a table's own statistics, or a column's, by name. Raises NotFound, Forbidden, Unsupported."""
-    kept = await ctx.read(on.scope, lambda scene: _kept(scene, on, action=Action.TABLE_LOAD))
-    return await ctx.look_up(lambda: statistics_read(kept.table.id, field_id=kept.field_id))
+    kept = await _read_kept(ctx, on)
+    return [] if kept is None else await ctx.look_up(lambda: statistics_read(kept.table.id, field_id=kept.field_id))
 
 
-@shadowed
 async def partition_statistics_list(ctx: Context, on: On, *, within: Range) -> list[Statistic]:
     """Return the statistics of a range of partitions. Raises BadRequest for no range, or for more than an answer holds."""
-    kept = await ctx.read(on.scope, lambda scene: _kept(scene, on, action=Action.TABLE_LOAD))
+    kept = await _read_kept(ctx, on)
     _of_partitions(on)
     if within.above is None and within.below is None:
         raise BadRequest("Which partitions are meant: give from, to or both")
+    if kept is None:
+        return []
     found = await ctx.look_up(lambda: partition_statistics_read(kept.table.id, within, limit=READ_MAX + 1))
     if len(found) > READ_MAX:
         raise BadRequest(f"The range has more than {READ_MAX} statistics: ask for fewer partitions at once")

@@ -13,7 +13,8 @@ import pytest
 from limnos.config.settings import Sources
 from tests.backends import PostgresServer
 from tests.bridges import Bridge, bridge_to
-from tests.http.driver import API, Node, grant, node_at
+from tests.http.driver import API, OWN, Node, grant, node_at
+from tests.http.iceberg.wire import rows_of
 
 pytestmark = pytest.mark.integration
 
@@ -303,6 +304,36 @@ def test_owners_tags_and_roles_hang_on_what_the_source_has(shop: Shop) -> None:
     body = {"privileges": [{"name": "select_table", "condition": "allow"}]}
     assert node.put(f"{lake}/permissions/roles/r/table/shop.none.a/grant", body).status == 404
     assert node.done("DELETE", f"{ORDERS}/mine", user="bea")["dropped"] is True
+
+
+def test_reads_of_what_hangs_on_an_object_make_nothing(shop: Shop) -> None:
+    """Owner, tags, policies, statistics, roles, credentials and protection of a table that nothing stands for are told, and no row is made."""
+    node, lake = shop.node, f"{API}/lake"
+    shop.sql("CREATE TABLE sales.a (id int)")
+    node.done("POST", f"{lake}/tags", {"name": "red"})
+    node.done("POST", f"{lake}/objects/catalog/shop/tags", {"tagsToAdd": ["red"]})
+    before = rows_of(node)
+    told = {}
+    for way in ("tags", "policies", "statistics", "statistics/partitions?from=a", "roles", "credentials"):
+        answer = node.done("GET", f"{lake}/objects/table/shop.sales.a/{way}")
+        told[way] = next(value for key, value in answer.items() if key != "code")
+    owner = node.done("GET", f"{lake}/owners/table/shop.sales.a")
+    protection = node.get(f"{OWN}/metalakes/lake/objects/table/shop.sales.a/protection")
+    inherited = node.done("GET", f"{lake}/objects/table/shop.sales.a/tags/red")["tag"]["inherited"]
+    refused = [node.get(f"{lake}/objects/table/shop.sales.{name}/tags", user="bea").status for name in ("a", "none")]
+
+    assert told == {
+        "tags": ["red"],
+        "policies": [],
+        "statistics": [],
+        "statistics/partitions?from=a": [],
+        "roles": [],
+        "credentials": [],
+    }
+    assert (owner.get("owner"), inherited, protection.status) == (None, True, 200)
+    assert refused == [403, 403]
+    assert node.get(f"{lake}/objects/table/shop.sales.none/tags").status == 404
+    assert rows_of(node) == before
 
 
 def test_two_thousand_tables_answer_in_seconds(shop: Shop) -> None:
