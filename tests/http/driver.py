@@ -12,7 +12,7 @@ from pathlib import Path
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import Built, build
-from limnos.config.settings import Access, Events, Jobs, Server, Settings, Sources, Storage
+from limnos.config.settings import Access, Events, Jobs, Names, Server, Settings, Sources, Storage
 from limnos.http.throttle import Throttle
 from limnos.services.job_rules import JobRules
 
@@ -23,6 +23,7 @@ NO_MORE = Storage()
 """Catalogs may use the server's own warehouse and the public clouds."""
 NO_JOBS = Jobs()
 """The server runs none by itself."""
+AS_USUAL = Names()
 NOBODY = Sources()
 """No outside system may be shown."""
 
@@ -132,12 +133,13 @@ def node_at(
     kept_bytes_max: int | None = None,
     database: str | None = None,
     jobs: Jobs = NO_JOBS,
+    names: Names = AS_USUAL,
 ) -> Iterator[Node]:
     """Serve `data` in process: metalake `lake`, catalog `main`, both owned by `admin`."""
     server = Server(data=str(data)) if kept_bytes_max is None else Server(data=str(data), kept_bytes_max=kept_bytes_max)
     settings = Settings(
-        server=server, access=Access(enabled=access), storage=storage, sources=sources, events=EVENTS, jobs=jobs
-    )
+        server=server, access=Access(enabled=access), storage=storage, sources=sources, events=EVENTS, jobs=jobs, names=names,
+    )  # fmt: skip
     with asyncio.Runner() as runner:
         built = build(settings)
         built.services.sqlpp_requests.reach_s = 0.0  # nobody began anything elsewhere a moment ago

@@ -1,0 +1,212 @@
+"""What Gravitino's own tests and clients expect, in `vectors.md`: each expectation has a test, and those that had none are here."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from limnos.config.settings import Names
+from tests.http.driver import API, OWN, Node, grant, node_at
+from tests.http.iceberg.wire import make_space, make_table, rows_of
+
+HOME = Path(__file__).resolve().parents[3]
+LIST = Path(__file__).with_name("vectors.md")
+COUNTS = {"Nested schemas": 30, "Clients": 15}
+"""How many there are of each sort: a row that goes missing is noticed."""
+LAKE = f"{API}/lake"
+SCHEMAS = f"{LAKE}/catalogs/main/schemas"
+EVENTS = ("raw:events:2024", "raw:events:2024/tables/t")
+_ROW = re.compile(r"^\| (\d+) \| (.+) \| (.*) \|$")
+
+
+def expectations() -> Iterator[tuple[str, int, list[str]]]:
+    """The rows of the list: part, number, and the tests that are named."""
+    part = ""
+    for line in LIST.read_text(encoding="utf-8").splitlines():
+        part = line.removeprefix("## ") if line.startswith("## ") else part
+        if (found := _ROW.match(line)) is not None:
+            yield part, int(found[1]), re.findall(r"`([^`]+)`", found[3])
+
+
+def test_no_expectation_is_missing() -> None:
+    """The numbers of each part go from one to its last, each once."""
+    numbers = {part: [number for each, number, _ in expectations() if each == part] for part in COUNTS}
+
+    assert numbers == {part: list(range(1, count + 1)) for part, count in COUNTS.items()}
+
+
+@pytest.mark.parametrize("part, number, tests", tuple(expectations()), ids=str)
+def test_expectation_has_tests_that_are_there(part: str, number: int, tests: list[str]) -> None:
+    """What a row names is a test function of a file that is there; a row without one fails."""
+    missing = [name for name in tests if not _is_there(name)]
+
+    assert tests, f"{part} {number} is shown by no test"
+    assert missing == []
+
+
+def _is_there(name: str) -> bool:
+    path, _, function = name.partition("::")
+    if not function.startswith("test_") or not (HOME / path).is_file():
+        return False
+    tree = ast.parse((HOME / path).read_text(encoding="utf-8"))
+    return any(isinstance(each, ast.FunctionDef) and each.name == function for each in tree.body)
+
+
+def make(node: Node, *names: str) -> None:
+    """Make schemas."""
+    for name in names:
+        node.done("POST", SCHEMAS, {"name": name})
+
+
+def listed(node: Node, parent: str = "") -> list[str]:
+    """The names of a list of schemas."""
+    query = f"?parentSchema={quote(parent)}" if parent else ""
+    return [each["name"] for each in node.done("GET", f"{SCHEMAS}{query}")["identifiers"]]
+
+
+@pytest.fixture(params=[":", "|"])
+def spelled(request: pytest.FixtureRequest, fresh: Callable[[str], Path]) -> Iterator[tuple[Node, str]]:
+    """A node with a separator."""
+    with node_at(fresh("data"), names=Names(separator=request.param, separator_policy="unrestricted")) as running:
+        yield running, request.param
+
+
+def test_vectors_13_14_neighbours_by_prefix_stay(spelled: tuple[Node, str]) -> None:
+    """When a level is moved away, what lies below it answers there alone at once, and what only begins alike stays."""
+    node, sep = spelled
+    make(node, *(name.replace(":", sep) for name in ("raw:events:2024", "raw:events2", "raw2:events")))
+    make_table(node, "raw", "events", "2024", "t")
+    addresses = [f"{SCHEMAS}/{quote(name.replace(':', sep))}" for name in (*EVENTS, "raw:events2", "raw2:events")]
+    before = [node.get(each).status for each in addresses]
+    body = {"kind": "namespace", "source": ["raw", "events"], "target": ["away"]}
+    moved = node.post(f"{OWN}/metalakes/lake/catalogs/main/move", body)
+    after = [node.get(each).status for each in addresses]
+
+    assert (before, moved.status, after) == ([200] * 4, 200, [404, 404, 200, 200])
+    assert listed(node) == ["away", "raw", "raw2"]
+
+
+def test_vector_15_marks_of_like_are_characters(node: Node) -> None:
+    """A drop of `pa_b` with all in it, and of `50%`, leaves what such a pattern would match."""
+    for levels in (("pa_b", "leaf"), ("paxb", "leaf"), ("50%", "leaf"), ("50x", "leaf")):
+        make_space(node, *levels)
+    gone = [
+        node.delete(f"{SCHEMAS}/{name}").json()["dropped"] for name in ("pa_b%3Aleaf", "pa_b", "50%25%3Aleaf", "50%25")
+    ]
+
+    assert gone == [True] * 4
+    assert listed(node) == ["50x", "paxb"]
+    assert (listed(node, "50x"), listed(node, "paxb")) == (["50x:leaf"], ["paxb:leaf"])
+
+
+def test_vector_16_a_second_leaf_reuses_ids(node: Node) -> None:
+    """The rows of existing parents are the same ones after another leaf was made below them."""
+    make(node, "A:B:C")
+    before = rows_of(node)["node"]
+    make(node, "A:B:D")
+    after = rows_of(node)["node"]
+
+    assert set(before) <= set(after)
+    assert len(after) == len(before) + 1
+
+
+def test_vector_17_parents_are_dropped_by_their_owner(node: Node) -> None:
+    """Parents that came along stay when their leaf goes, empty, and go when they are dropped."""
+    make(node, "orphanA:orphanB:orphanC")
+    node.done("DELETE", f"{SCHEMAS}/orphanA%3AorphanB%3AorphanC")
+    stayed = (listed(node), listed(node, "orphanA"), listed(node, "orphanA:orphanB"))
+    gone = [node.done("DELETE", f"{SCHEMAS}/{name}")["dropped"] for name in ("orphanA%3AorphanB", "orphanA")]
+
+    assert stayed == (["orphanA"], ["orphanA:orphanB"], [])
+    assert (gone, listed(node)) == ([True, True], [])
+
+
+def test_vector_21_no_separator_in_names_of_tables(node: Node) -> None:
+    """Over Gravitino REST a table is not made under such a name."""
+    make(node, "a")
+    answer = node.post(f"{SCHEMAS}/a/tables", {"name": "table:name", "columns": [{"name": "id", "type": "long"}]})
+
+    assert (answer.status, answer["code"]) == (400, 1001)
+
+
+def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
+    """What the separator parts is nested; an empty segment is none, and the usual one is a character that names lack."""
+    with node_at(fresh("data"), names=Names(separator="|", separator_policy="unrestricted")) as node:
+        make(node, "team|sales")
+        refused = node.post(SCHEMAS, {"name": "team||sales"})
+
+        assert (listed(node), listed(node, "team")) == (["team"], ["team|sales"])
+        assert (refused.status, refused["code"]) == (400, 1001)
+
+
+def test_vectors_27_28_tags_come_down(node: Node) -> None:
+    """A leaf, its table and its column have the tags of the catalog and of every level; a table of a level above has not the leaf's."""
+    make(node, "A:B:C")
+    make_table(node, "A", "B", "C", "t")
+    make_table(node, "A", "B", "u")
+    places = {"c": "catalog/main", "a": "schema/main.A", "b": "schema/main.A%3AB", "leaf": "schema/main.A%3AB%3AC"}
+    for name, place in places.items():
+        node.done("POST", f"{LAKE}/tags", {"name": name})
+        node.done("POST", f"{LAKE}/objects/{place}/tags", {"tagsToAdd": [name]})
+
+    def told(place: str) -> dict[str, bool]:
+        found = node.done("GET", f"{LAKE}/objects/{place}/tags?details=true")["tags"]
+        return {each["name"]: each["inherited"] for each in found}
+
+    above = {"c": True, "a": True, "b": True}
+    assert told("schema/main.A%3AB%3AC") == {**above, "leaf": False}
+    assert told("table/main.A%3AB%3AC.t") == told("column/main.A%3AB%3AC.t.city") == {**above, "leaf": True}
+    assert told("table/main.A%3AB.u") == above
+
+
+def test_items_1_3_bodies_are_as_clients_read_them(node: Node) -> None:
+    """Code 0 in every body, words in lower case, times in ISO, and the fields that the clients cannot do without."""
+    make_table(node, "a", "t")
+    for kind in ("model", "fileset"):
+        node.done("POST", f"{LAKE}/catalogs", {"name": f"{kind}s", "type": kind.upper()})
+        node.done("POST", f"{LAKE}/catalogs/{kind}s/schemas", {"name": "s"})
+    model = f"{LAKE}/catalogs/models/schemas/s/models"
+    node.done("POST", model, {"name": "m"})
+    node.done("POST", f"{model}/m/versions", {"uri": "s3://m/0"})
+    node.done("POST", f"{LAKE}/catalogs/filesets/schemas/s/filesets", {"name": "f", "type": "MANAGED"})
+    bodies = {
+        what: node.done("GET", f"{LAKE}{path}") for what, path in {
+            "lake": "", "catalog": "/catalogs/models", "catalogs": "/catalogs?details=True", "schemas": "/catalogs/main/schemas",
+            "table": "/catalogs/main/schemas/a/tables/t", "version": "/catalogs/models/schemas/s/models/m/versions/0",
+            "fileset": "/catalogs/filesets/schemas/s/filesets/f", "owner": "/owners/table/main.a.t", "tags": "/tags",
+        }.items()
+    }  # fmt: skip
+
+    assert {body["code"] for body in bodies.values()} == {0}
+    assert (bodies["catalog"]["catalog"]["type"], bodies["fileset"]["fileset"]["type"]) == ("model", "managed")
+    table = bodies["table"]["table"]
+    assert (table["partitioning"], table["distribution"]["strategy"]) == ([], "none")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", table["audit"]["createTime"])
+    assert bodies["version"]["modelVersion"]["uris"] == {"unknown": "s3://m/0"}
+    assert bodies["owner"]["owner"]["type"] == "user"
+
+
+def test_item_6_full_names_are_decoded_once(node: Node) -> None:
+    """A colon arrives escaped or bare; what is escaped twice is another name."""
+    make(node, "a:b")
+    make_table(node, "a", "b", "t")
+    paths = ("table/main.a%3Ab.t", "table/main.a:b.t", "schema/main.a%3Ab", "table/main.a%253Ab.t")
+
+    assert [node.get(f"{LAKE}/owners/{path}").status for path in paths] == [200, 200, 200, 404]
+
+
+@pytest.mark.parametrize("kind, name", [("METALAKE", "lake"), ("CATALOG", "main"), ("SCHEMA", "main.a"), ("SCHEMA", "main.a:b"), ("TABLE", "main.a:b.t")])  # fmt: skip
+def test_item_11_a_denial_anywhere_wins(node: Node, kind: str, name: str) -> None:
+    """Whatever another role allows on the metalake, one denial on the way closes the table."""
+    make_table(node, "a", "b", "t")
+    grant(node, "ana", "use_catalog use_schema select_table modify_table", kind="METALAKE", on="lake")
+    table = f"{SCHEMAS}/a%3Ab/tables/t"
+    before = node.get(table, user="ana").status
+    grant(node, "ana", "select_table modify_table", kind=kind, on=name, condition="deny")
+
+    assert (before, node.get(table, user="ana").status) == (200, 403)
