@@ -11,8 +11,10 @@ from limnos.formats.gravitino.policies import CUSTOM
 from limnos.model.kinds import Kind
 from limnos.services import apart, attachments, functions, leaves, policies
 from limnos.services.attachments import On
+from limnos.services.columns import field_ids
 from limnos.services.policies import PolicyRequest
 from limnos.services.properties import Edits
+from limnos.services.tag_values import Pair, pairs_associate
 
 if TYPE_CHECKING:
     from limnos.services.context import Context
@@ -67,9 +69,19 @@ def policy_associate(world: World, ctx: Context) -> Work:
     return policies.policies_associate(ctx, On(world.metalake(), kind, full_name), adds=adds, removes=removes)
 
 
+def tag_pairs(world: World, ctx: Context) -> Work:
+    """Give a tag a value at an object, or at a table's column, or take it away."""
+    kind, full_name = world.securable()
+    if kind is Kind.TABLE and world.dice.random() < 0.6:
+        kind, full_name = Kind.COLUMN, f"{full_name}.x"
+    pairs = (Pair(world.tag(), world.dice.choice(("1", "2", None))),)
+    adds, removes = (pairs, ()) if world.dice.random() < 0.7 else ((), pairs)
+    return pairs_associate(ctx, On(world.metalake(), kind, full_name), adds=adds, removes=removes)
+
+
 MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     function_register: 5, function_alter: 2, function_drop: 2, policy_make: 3, policy_alter: 2, policy_drop: 1,
-    policy_associate: 4,
+    policy_associate: 4, tag_pairs: 4,
 }  # fmt: skip
 
 
@@ -80,8 +92,14 @@ def asked(path: Levels, table: Levels) -> tuple[tuple[str, Callable[[Scene], obj
         found = scene.look_up(Kind.TABLE, table, Action.TABLE_LOAD)
         return attachments.attached_of(scene, found.chain, kind=Kind.POLICY)
 
+    def tags_on_column(scene: Scene) -> object:
+        found = scene.look_up(Kind.TABLE, table, Action.TABLE_LOAD)
+        field_id = field_ids(scene, found.entity).get("x", attachments.OWN)
+        return attachments.attached_of(scene, found.chain, kind=Kind.TAG, field_id=field_id)
+
     return (
         (f"function {path}", lambda scene: leaves.leaf_load(scene, path, kind=Kind.FUNCTION)),
         (f"functions in {path[:-1]}", lambda scene: leaves.leaf_names(scene, path[:-1], kind=Kind.FUNCTION)),
         (f"policies of {table}", policies_on),
+        (f"tags of {table}'s column", tags_on_column),
     )

@@ -666,7 +666,7 @@ class Question:
             return type(error).__name__, str(error)
 
 
-_WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2, 3, 5, 2, 1, 2, 2, 2, 2, 2, 1]
+_WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2, 3, 5, 2, 1, 2, 2, 2, 2, 2, 2, 1]
 
 
 def questions(world: World) -> Question:
@@ -706,7 +706,7 @@ def questions(world: World) -> Question:
             (f"{what} pipeline {name}", lake, reader)
             for what, reader in zip(("list", "load", "run"), asked_of_pipelines(name), strict=True)
         ),
-        *((text, at if "policies" in text else there, reader) for text, reader in leaves.asked(path, table)),
+        *((text, there if "function" in text else at, reader) for text, reader in leaves.asked(path, table)),
         ("policies", lake, lambda scene: apart.apart_list(scene, Kind.POLICY)),
     ]
     if world.lance:
@@ -717,7 +717,7 @@ def questions(world: World) -> Question:
         text, where, reader = world.dice.choices(readers, [*_WEIGHTS, 20, 10])[0]
         return Question(world.someone(), where, reader, text)
     weights = (
-        [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         if world.focus
         else _WEIGHTS
     )
