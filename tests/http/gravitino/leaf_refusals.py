@@ -111,7 +111,7 @@ def prepare_hung(node: Node) -> None:
         node.done("POST", f"{API}/lake/users", {"name": f"drop_{who}"})
 
 
-COLUMNS = [{"name": "id", "type": "long"}]
+COLUMNS = [{"name": "id", "type": "long"}, {"name": "churn", "type": "long"}]
 COLUMN_POLICY = {"policyType": "custom", "content": {"supportedObjectTypes": ["COLUMN"]}}
 
 
@@ -262,15 +262,15 @@ def _of_objects() -> Iterator[Case]:
 def _of_columns(who: str) -> Iterator[Case]:
     """What hangs on columns: of a table for everybody to look at, and of one for each to change."""
     for on, column, thing in (
-        ("churn", "id", "column"),
-        ("churn", "none", "no column"),
-        ("gone", "id", "column of no table"),
+        ("churn", "churn", "column"),
+        ("churn", "gone", "no column"),
+        ("gone", "churn", "column of no table"),
     ):
         changed = f"main.there.{on if on == 'gone' else f'alter_{who}'}.{column}"
         at = ("lake", "COLUMN", f"main.there.{on}.{column}")
-        for word, names in (("tags", "churn"), ("policies", "columned")):
+        for word, part, names in (("tags", "tag", "churn"), ("policies", "policy", "columned")):
             yield _case(f"GET {OBJECTS}/{word}", thing, *at)
-            yield _case(f"GET {OBJECTS}/{word}/{{name}}", thing, *at, names)
+            yield _case(f"GET {OBJECTS}/{word}/{{{part}}}", thing, *at, names)
             key = f"{word}ToAdd"
             yield _case(f"POST {OBJECTS}/{word}", thing, "lake", "COLUMN", changed, body={key: [names]})
         pairs = {"tagsToAdd": [{"name": "churn", "value": "v"}]}
