@@ -179,12 +179,11 @@ async def seen(
             scene: Scene, path: Levels = path, kind: Kind = kind,
             allowed: Callable[[Scene, Chain], Decision] | None = allowed,
         ) -> tuple[T] | None:  # fmt: skip
-            node, chain = scene.find(path, kind)
+            node, chain = stand_in(scene, kind, path=path)
             if node is not None or allowed is None:
                 return None
-            full = (Link.absent(kind, path[-1]), *chain)
-            allowed(scene, full)
-            return (otherwise(scene, full),)
+            allowed(scene, chain)
+            return (otherwise(scene, chain),)
 
         found = await ctx.read(scope, look)
         if found is not None:
