@@ -111,7 +111,7 @@ async def attached_list(ctx: Context, on: On, *, kind: Kind) -> list[Attached]:
         place = place_require(scene, on, kind=kind)
         return attached_of(scene, place.chain, kind=kind, field_id=place.field_id)
 
-    return await seen(ctx, on.scope, read, otherwise=lambda scene, chain: attached_of(scene, chain, kind=kind))
+    return await seen(ctx, on.scope, reader=read, otherwise=lambda scene, chain: attached_of(scene, chain, kind=kind))
 
 
 async def attached_load(ctx: Context, on: On, *, kind: Kind, name: str) -> Attached:

@@ -204,7 +204,7 @@ async def object_credentials(ctx: Context, on: On, *, location: str | None) -> V
         opens = _table_open if on.kind is Kind.TABLE else partial(_fileset_open, location=location)
         return opens(scene, target.node, chain=target.chain)
 
-    opens = await seen(ctx, on.scope, lambda scene: look(scene) is not None, otherwise=lambda *_: False)
+    opens = await seen(ctx, on.scope, reader=lambda scene: look(scene) is not None, otherwise=lambda *_: False)
     return await _vended(ctx, on.scope, look=look) if opens else None
 
 

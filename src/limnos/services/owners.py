@@ -44,7 +44,7 @@ async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str)
             return None
         return need(scene.view, principal_id_key(owner_id), zone=scene.metalake.id)
 
-    return await seen(ctx, scope_for(metalake, kind, full_name), read, otherwise=lambda *_: None)
+    return await seen(ctx, scope_for(metalake, kind, full_name), reader=read, otherwise=lambda *_: None)
 
 
 @shadowed

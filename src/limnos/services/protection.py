@@ -64,7 +64,7 @@ async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name:
         return target.chain, target.id
 
     scope = scope_for(metalake, kind, full_name)
-    chain, node_id = await seen(ctx, scope, read, otherwise=lambda scene, chain: (chain, scene.catalog.id))
+    chain, node_id = await seen(ctx, scope, reader=read, otherwise=lambda scene, chain: (chain, scene.catalog.id))
     links = {link.id: (link.kind, name) for link, name in zip(chain, display_names(chain), strict=True)}
     found = await ctx.look_up(lambda: protection_read(node_id))
     if found is None or found.node_id not in links:

@@ -117,7 +117,7 @@ async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name:
         target = target_require(scene, kind, full_name, codec, Action.PRIVILEGE_GRANT, Action.METADATA_LOAD)
         return target.id
 
-    object_id = await seen(ctx, scope_for(metalake, kind, full_name), find, otherwise=lambda *_: None)
+    object_id = await seen(ctx, scope_for(metalake, kind, full_name), reader=find, otherwise=lambda *_: None)
     if object_id is None:
         return ()
     return await ctx.read(Scope(metalake), lambda scene: roles_on(scene, object_id))

@@ -163,7 +163,7 @@ def shadowed(
 
 
 async def seen(
-    ctx: Context, scope: Scope, reader: Callable[[Scene], T], *, otherwise: Callable[[Scene, Chain], T]
+    ctx: Context, scope: Scope, *, reader: Callable[[Scene], T], otherwise: Callable[[Scene, Chain], T]
 ) -> T:
     """Read what hangs on an object. Of one in a source for which nothing stands, `otherwise` says it from the links that it would have.
 

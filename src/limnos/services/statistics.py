@@ -92,7 +92,9 @@ async def _read_kept(ctx: Context, on: On) -> _Kept | None:
     def otherwise(scene: Scene, _: Chain) -> None:
         scene.require_in_use()
 
-    return await seen(ctx, on.scope, lambda scene: _kept(scene, on, action=Action.TABLE_LOAD), otherwise=otherwise)
+    return await seen(
+        ctx, on.scope, reader=lambda scene: _kept(scene, on, action=Action.TABLE_LOAD), otherwise=otherwise
+    )
 
 
 async def statistics_list(ctx: Context, on: On) -> list[Statistic]:
