@@ -7,7 +7,7 @@ name, whatever the source does below it; what the source has not is not there, w
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
@@ -173,22 +173,22 @@ async def seen(
         try:
             return await ctx.read(scope, reader)
         except Unshadowed as lacking:
-            path, allowed, kind = await _live_one(ctx, lacking), lacking.allowed, lacking.object_kind
-
-        def look(
-            scene: Scene, path: Levels = path, kind: Kind = kind,
-            allowed: Callable[[Scene, Chain], Decision] | None = allowed,
-        ) -> tuple[T] | None:  # fmt: skip
-            node, chain = stand_in(scene, kind, path=path)
-            if node is not None or allowed is None:
-                return None
-            allowed(scene, chain)
-            return (otherwise(scene, chain),)
-
-        found = await ctx.read(scope, look)
+            path, missing = await _live_one(ctx, lacking), lacking
+        found = await ctx.read(scope, partial(_unseen, missing=missing, path=path, otherwise=otherwise))
         if found is not None:
             return found[0]
     raise Unavailable("The object changed faster than it could be read: try again")
+
+
+def _unseen(
+    scene: Scene, *, missing: Unshadowed, path: Levels, otherwise: Callable[[Scene, Chain], T]
+) -> tuple[T] | None:
+    """Decide on an object that nothing stands for, and say what hangs on it; None when something has come to stand for it."""
+    node, chain = stand_in(scene, missing.object_kind, path=path)
+    if node is not None or missing.allowed is None:
+        return None
+    missing.allowed(scene, chain)
+    return (otherwise(scene, chain),)
 
 
 async def _make(ctx: Context, lacking: Unshadowed) -> None:
