@@ -1,0 +1,271 @@
+"""Another Iceberg REST catalog as a source: how it is spoken to, and what its answers mean, the strange and the hostile ones too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    CommitConflict,
+    LimnosError,
+    MissingFile,
+    NotEmpty,
+    NotFound,
+    SourceFailed,
+    SourceRefused,
+    StateUnknown,
+    Unavailable,
+    Unprocessable,
+    Unsupported,
+)
+from limnos.sources.connectors import iceberg_rest, rest_session
+from limnos.sources.connectors.capabilities import Call, Names
+from limnos.sources.connectors.iceberg_rest import NAMESPACE, NAMESPACES, TABLE, TABLES, VIEW, RestSource
+from limnos.sources.connectors.registry import Limits, check_source, open_source
+from tests.scripted import Scripted, Told, scripted
+
+LOAD = Call(f"GET {TABLE}", ("a",), "t", missing="table")
+COMMIT = Call(f"POST {TABLE}", ("a",), "t", body=b"{}", missing="table")
+CREATE = Call(f"POST {TABLES}", ("a",), "t", body=b"{}", taken="table")
+DROP = Call(f"DELETE {NAMESPACE}", ("a",), taken="empty")
+
+
+@pytest.fixture
+def script() -> Iterator[Scripted]:
+    """A server that says what it has not."""
+    with scripted() as found:
+        found.answers["GET /v1/config"] = Told(body={"defaults": {}, "overrides": {}})
+        yield found
+
+
+Opener = Callable[..., RestSource]
+
+
+@pytest.fixture
+def opened(script: Scripted) -> Iterator[Opener]:
+    """Open the source with properties beside its address."""
+    made: list[RestSource] = []
+
+    def make(*, timeout_s: float = 60.0, **properties: str) -> RestSource:
+        stated = {"uri": f"http://127.0.0.1:{script.port}", **properties}
+        limits = Limits((f"127.0.0.1:{script.port}",), timeout_s=timeout_s)
+        check_source("iceberg-rest", stated, limits=limits)
+        found = open_source("iceberg-rest", stated, limits=limits)
+        assert isinstance(found, RestSource)
+        made.append(found)
+        return found
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_prefix_and_separator_are_the_sources(script: Scripted, opened: Opener) -> None:
+    """Paths are spelled as its configuration says; a level with its separator in it is nothing of its."""
+    overrides = {"prefix": "ws/a b", "namespace-separator": "%2E"}
+    script.answers["GET /v1/config?warehouse=w+1"] = Told(body={"defaults": {"prefix": "no"}, "overrides": overrides})
+    script.answers["GET /v1/ws/a%20b/namespaces/x.y%2Fz%2Eä".replace("ä", "%C3%A4")] = Told(body={})
+    source = opened(warehouse="w 1", token="word")
+
+    with pytest.raises(NotFound):
+        source.exchange(Call(f"GET {NAMESPACE}", ("x.y/z", "ä")))
+    with pytest.raises(NotFound):
+        source.names(Call(f"GET {NAMESPACES}", ("x", "y.z")))
+    assert script.targets() == []
+    script.answers["GET /v1/ws/a%20b/namespaces/x%2Ey%2Fz"] = Told(body={})
+    source.exchange(Call(f"GET {NAMESPACE}", ("x", "y/z")))
+    script.answers["GET /v1/ws/a%20b/namespaces"] = Told(body={"namespaces": [["x", "y", "z"]]})
+    assert source.names(Call(f"GET {NAMESPACES}", ("x", "y"))).names == ["z"]
+    assert script.targets()[1] == "GET /v1/ws/a%20b/namespaces?parent=x.y&pageToken="
+    assert {each.headers["authorization"] for each in script.asked} == {"Bearer word"}
+
+
+def test_a_source_that_says_not_what_it_serves_has_what_is_assumed(script: Scripted, opened: Opener) -> None:
+    """HEAD becomes GET, and there are no views."""
+    source = opened()
+    script.answers["GET /v1/namespaces/a/tables/t"] = Told(body={"metadata": {}})
+
+    assert source.table_exists(("a",), "t")
+    assert not source.table_exists(("a",), "none")
+    with pytest.raises(Unsupported):
+        source.exchange(Call(f"GET {VIEW}", ("a",), "v"))
+    assert script.targets() == ["GET /v1/namespaces/a/tables/t", "GET /v1/namespaces/a/tables/none"]
+
+
+def test_a_credential_is_given_a_token_which_is_renewed_when_it_is_refused(script: Scripted, opened: Opener) -> None:
+    """OAuth's client credentials: asked for once, and once more after 401; what is refused again is the source's refusal."""
+    script.answers["POST /v1/oauth/tokens"] = [Told(body={"access_token": f"t{at}"}) for at in range(9)]
+    source = opened(credential="me:s3:cret", scope="all of it")
+    script.answers["GET /v1/namespaces/a/tables/t"] = [Told(body={}), Told(401, {}), Told(body={}), Told(401, {})]
+
+    for _ in range(2):
+        source.exchange(LOAD)
+
+    sent = [each.headers.get("authorization") for each in script.asked]
+    assert sent == [None, "Bearer t0", "Bearer t0", "Bearer t0", None, "Bearer t1"]
+    assert script.asked[0].body == b"grant_type=client_credentials&scope=all+of+it&client_secret=s3%3Acret&client_id=me"
+    with pytest.raises(SourceRefused) as refused:
+        source.exchange(LOAD)
+    assert "cret" not in str(refused.value)
+    script.answers["POST /v1/oauth/tokens"] = Told(400, {"error": "invalid_client"})
+    with pytest.raises(SourceRefused):
+        opened(credential="me:other").exchange(LOAD)
+
+
+def _error(kind: str = "", message: str = "so it is") -> dict[str, object]:
+    return {"error": {"message": message, "type": kind, "code": 0}}
+
+
+@pytest.mark.parametrize(
+    "call, told, expected",
+    [
+        (LOAD, Told(404, _error("NoSuchTableException")), NotFound),
+        (LOAD, Told(404, b""), NotFound),
+        (LOAD, Told(404, _error("NotFoundException")), MissingFile),
+        (LOAD, Told(404, _error("NoSuchWarehouseException")), SourceFailed),
+        (LOAD, Told(400, _error()), BadRequest),
+        (LOAD, Told(401, _error()), SourceRefused),
+        (LOAD, Told(403, b"<html>"), SourceRefused),
+        (LOAD, Told(406, _error()), Unsupported),
+        (LOAD, Told(422, _error()), Unprocessable),
+        (LOAD, Told(500, _error()), SourceFailed),
+        (LOAD, Told(503, _error()), Unavailable),
+        (LOAD, Told(429, b"", {"retry-after": "7"}), Unavailable),
+        (LOAD, Told(302, b"", {"location": "/v1/namespaces/a/tables/other"}), SourceFailed),
+        (LOAD, Told(200, b"x", {"content-encoding": "gzip"}), SourceFailed),
+        (COMMIT, Told(409, _error("CommitFailedException")), CommitConflict),
+        (COMMIT, Told(409, b""), CommitConflict),
+        (COMMIT, Told(409, _error("AlreadyExistsException")), AlreadyExists),
+        (COMMIT, Told(404, _error("NoSuchTableException")), NotFound),
+        (COMMIT, Told(403, b""), SourceRefused),
+        (COMMIT, Told(429, b""), Unavailable),
+        (COMMIT, Told(503, b"", {"retry-after": "1"}), Unavailable),
+        (COMMIT, Told(503, b""), StateUnknown),
+        (COMMIT, Told(500, _error("CommitStateUnknownException")), StateUnknown),
+        (COMMIT, Told(502, b""), StateUnknown),
+        (COMMIT, Told(302, b"", {"location": "/x"}), StateUnknown),
+        (CREATE, Told(409, b""), AlreadyExists),
+        (CREATE, Told(404, b""), NotFound),
+        (DROP, Told(409, b""), NotEmpty),
+        (DROP, Told(400, _error("NamespaceNotEmptyException")), NotEmpty),
+    ],
+    ids=lambda value: value.endpoint if isinstance(value, Call) else str(value[0]) if isinstance(value, Told) else "",
+)
+def test_refusals_of_the_source_are_told_in_our_words(
+    script: Scripted, opened: Opener, call: Call, told: Told, expected: type[LimnosError]
+) -> None:
+    """What was the caller's doing is the caller's; a change that may have been made is nobody's to call refused."""
+    method, path = call.endpoint.split()
+    script.answers[f"{method} /v1{path.replace('{namespace}', 'a').replace('{table}', 't')}"] = told
+
+    with pytest.raises(LimnosError) as raised:
+        opened().exchange(call)
+
+    assert type(raised.value) is expected
+    assert len(script.targets()) == 1
+
+
+def _drips(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n")
+    while True:
+        handler.wfile.write(b" " * 65536)
+        handler.wfile.flush()
+
+
+def _breaks_off(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
+
+
+def _says_no_http(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"SSH-2.0-OpenSSH\r\n\r\n")
+
+
+@pytest.mark.parametrize("writes", [_drips, _breaks_off, _says_no_http], ids=lambda each: each.__name__)
+def test_answers_without_an_end_or_a_beginning_are_none(
+    script: Scripted, opened: Opener, monkeypatch: pytest.MonkeyPatch, writes: Callable[[BaseHTTPRequestHandler], None]
+) -> None:
+    """An answer that is too large, breaks off or is no HTTP is none; of a change nobody knows then."""
+    monkeypatch.setattr(rest_session, "REPLY_BYTES_MAX", 1 << 20)
+    for method in ("GET", "POST"):
+        script.answers[f"{method} /v1/namespaces/a/tables/t"] = Told(writes=writes)
+    source = opened()
+
+    with pytest.raises(SourceFailed):
+        source.exchange(LOAD)
+    with pytest.raises(StateUnknown):
+        source.exchange(COMMIT)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[]", b"{", {"identifiers": 1}, {"identifiers": [{"namespace": ["b"], "name": "t"}]}, {"identifiers": [{"namespace": ["a"], "name": 1}]}, b"[" * 100_000],
+    ids=range(6),
+)  # fmt: skip
+def test_lists_that_are_none_are_refused(script: Scripted, opened: Opener, body: object) -> None:
+    """So is one that names what lies elsewhere."""
+    script.answers["GET /v1/namespaces/a/tables"] = Told(body=body)
+
+    with pytest.raises(SourceFailed):
+        opened().table_names(("a",))
+
+
+def test_pages_are_followed_and_have_an_end(script: Scripted, opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pages are asked for when all is wanted, one when one is; a source whose pages never end is stopped."""
+
+    def page(name: str, token: str | None) -> Told:
+        return Told(body={"identifiers": [{"namespace": ["a"], "name": name}], "next-page-token": token})
+
+    script.answers["GET /v1/namespaces/a/tables"] = [page("u", "p/2&x=1"), page("t", None)]
+    source = opened()
+
+    assert source.table_names(("a",)) == ["t", "u"]
+    assert script.targets()[1] == "GET /v1/namespaces/a/tables?pageToken=p%2F2%26x%3D1"
+    script.answers["GET /v1/namespaces/a/tables"] = page("t", "again")
+    one = Call(f"GET {TABLES}", ("a",), query=(("pageToken", ""),))
+    assert source.names(one) == Names(["t"], "again")
+    monkeypatch.setattr(iceberg_rest, "_NAMES_MAX", 50)
+    with pytest.raises(SourceFailed):
+        source.table_names(("a",))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [Told(body=b"<html>"), Told(body={"overrides": {"prefix": "../x"}}), Told(404, b""), Told(400, b""), Told(500, b""), Told(body={"endpoints": 1})],
+    ids=range(6),
+)  # fmt: skip
+def test_a_configuration_that_is_none_is_no_source(script: Scripted, opened: Opener, told: Told) -> None:
+    """Whatever was asked, the catalog's own properties are wrong, or the source is."""
+    script.answers["GET /v1/config"] = told
+
+    for call in (LOAD, COMMIT):
+        with pytest.raises(SourceFailed):
+            opened().exchange(call)
+    assert script.targets() == []
+
+
+def test_metadata_that_is_none_is_no_table(script: Scripted, opened: Opener) -> None:
+    """Over Gravitino's words a table that cannot be read is the source's fault, not the caller's."""
+    for metadata in ({}, {"format-version": 2, "location": "x", "current-schema-id": 1, "schemas": []}, 7):
+        script.answers["GET /v1/namespaces/a/tables/t"] = Told(body={"metadata": metadata})
+        with pytest.raises(SourceFailed):
+            opened().table_load(("a",), "t")
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("uri", "ftp://127.0.0.1/x"), ("uri", "http://me:word@127.0.0.1/x"), ("uri", "http://127.0.0.1/x?y=1"), ("uri", "http://127.0.0.1/a/../b"),
+        ("uri", "http://127.0.0.1:99999/"), ("uri", "http:///x"), ("uri", "http://other.example.com/"), ("uri", ""), ("token", "a\nb"), ("token", "wörd"),
+        ("credential", "x:y"), ("oauth2-server-uri", "http://other.example.com/token"), ("vended-credentials", "yes"), ("warehouse", ""),
+    ],
+)  # fmt: skip
+def test_wrong_properties_are_told(name: str, value: str) -> None:
+    """Each is refused before anything is asked."""
+    properties = {"uri": "http://127.0.0.1/x", "token": "word", name: value}
+
+    with pytest.raises(BadRequest, match=name.replace("credential", "credential|token")):
+        check_source("iceberg-rest", properties, limits=Limits(("127.0.0.1:80",), timeout_s=1.0))
