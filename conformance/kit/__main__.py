@@ -3,8 +3,8 @@
 Job: start a server, compile our few lines of Java, run the kit's table tests and view tests, print the score of each and
 compare it with `expected_tables.txt` and `expected_views.txt`; once over SQLite, once over PostgreSQL. May import the client,
 the Java and archive finders, the demo's server starter, and PostgreSQL as the benchmark starts it. Needs no Java compiler:
-Eclipse's comes from the class path. `python -m conformance.kit [--store sqlite|postgres] [NAME…]` runs all tests, or some:
-`tables` or `views` for all of a class, `tables#METHOD` or `views#METHOD` for one.
+Eclipse's comes from the class path. `python -m conformance.kit [--store sqlite|postgres] [--far] [NAME…]` runs all tests, or some:
+`tables` or `views` for all of a class, `tables#METHOD` or `views#METHOD` for one. `--far`: through a catalog that shows another server's.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run and report; 0 when each score is the expected one, 1 otherwise."""
     parser = argparse.ArgumentParser(prog="python -m conformance.kit")
     parser.add_argument("--store", choices=STORES, action="append", help="may be repeated; default: all")
+    parser.add_argument("--far", action="store_true", help="through a catalog that shows another server's")
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args(arguments)
     chosen = chosen_tests(given.names)
@@ -65,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kit = prepare(Path(folder) / "classes")
         shutil.rmtree(OUTPUT, ignore_errors=True)
         OUTPUT.mkdir(parents=True)
-        return max([run_store(kit, store, chosen, work=Path(folder) / store) for store in given.store or STORES])
+        run = run_far if given.far else run_store
+        return max([run(kit, store, chosen, work=Path(folder) / store) for store in given.store or STORES])
 
 
 def run_store(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -> int:
@@ -88,6 +90,38 @@ def run_store(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path)
         report(suite, read_report(work / suite / "report"), store=store, partial=bool(methods))
         for suite, methods in chosen.items()
     ])  # fmt: skip
+
+
+def run_far(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -> int:
+    """Run the chosen tests over a store, through catalog `far` of a second server; 1 when a score is not the expected one."""
+    with databases(store, work / "postgres") as database_flags:
+        for suite, methods in chosen.items():
+            with serving_far(suite, store, work=work / suite, flags=database_flags(suite)) as (uri, token):
+                log = OUTPUT / f"kit-{suite}-{store}.log"
+                run_tests(kit, suite, uri=uri, token=token, work=work / suite, methods=methods, log=log, catalog="far")
+    return max([
+        report(suite, read_report(work / suite / "report"), store=store, partial=bool(methods))
+        for suite, methods in chosen.items()
+    ])  # fmt: skip
+
+
+@contextmanager
+def serving_far(suite: str, store: str, *, work: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Run a server, and one whose catalog `far` shows that; gives the second one's address and token."""
+    away, near = work / "data", work / "near"
+    flags = ("--allow-root", ALLOWED, *flags)
+    with running_server(away, log=OUTPUT / f"server-{suite}-{store}.log", flags=flags) as source:
+        word = (away / "admin.token").read_text().strip()
+        with Client(source.uri, token=word) as client:
+            client.catalogs.alter(CATALOG, updates={"allowed-locations": ALLOWED})
+        address = source.uri.removeprefix("http://")
+        log = OUTPUT / f"near-{suite}-{store}.log"
+        with running_server(near, log=log, flags=("--allow-source", address)) as server:
+            token = (near / "admin.token").read_text().strip()
+            properties = {"uri": f"{source.uri}/iceberg", "warehouse": CATALOG, "token": word}
+            with Client(server.uri, token=token) as client:
+                client.catalogs.create("far", provider="iceberg-rest", properties=properties)
+            yield f"{server.uri}/iceberg", token
 
 
 @contextmanager
@@ -126,9 +160,11 @@ def prepare(classes: Path) -> Kit:
     return Kit(java=java, path=os.pathsep.join((str(classes), archives)))
 
 
-def run_tests(kit: Kit, suite: str, *, uri: str, token: str, work: Path, methods: Sequence[str], log: Path) -> None:
+def run_tests(
+    kit: Kit, suite: str, *, uri: str, token: str, work: Path, methods: Sequence[str], log: Path, catalog: str = CATALOG
+) -> None:
     """Run the tests of a class in one Java process; its output goes to a log, its XML report to a directory of its name."""
-    properties = {"uri": uri, "warehouse": CATALOG, "limnos.kit.base": f"file:{work}/tables", **FLAGS}
+    properties = {"uri": uri, "warehouse": catalog, "limnos.kit.base": f"file:{work}/tables", **FLAGS}
     command = [str(kit.java), "-Xmx1g", "-Dfile.encoding=UTF-8"]
     command += [f"-D{key}={value}" for key, value in properties.items()]
     command += ["-cp", kit.path, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]

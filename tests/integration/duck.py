@@ -14,8 +14,8 @@ EXTENSIONS = ("avro", "httpfs", "iceberg")
 
 
 @contextmanager
-def attached(server: LiveServer) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give DuckDB with the server's catalog attached as `lake`, by the administrator's token."""
+def attached(server: LiveServer, *, catalog: str = "main") -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give DuckDB with a catalog of the server's attached as `lake`, by the administrator's token."""
     # Nothing may be fetched at run time: what is loaded is what the lock file pins.
     with duckdb.connect() as connection:
         connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
@@ -24,7 +24,7 @@ def attached(server: LiveServer) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.load_extension(str(folder / f"{name}.duckdb_extension"))
         connection.execute(f"CREATE SECRET admin (TYPE iceberg, TOKEN '{server.token}')")
         connection.execute(
-            f"ATTACH 'main' AS lake (TYPE iceberg, ENDPOINT '{server.uri}/iceberg', SECRET admin,"
+            f"ATTACH '{catalog}' AS lake (TYPE iceberg, ENDPOINT '{server.uri}/iceberg', SECRET admin,"
             " ACCESS_DELEGATION_MODE 'none', SUPPORT_NESTED_NAMESPACES true)"
         )
         yield connection

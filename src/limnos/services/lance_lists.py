@@ -19,7 +19,7 @@ from limnos.services.namespaces import namespaces_list
 from limnos.services.pages import EVERY, NO_PAGE, Asked, Page, page_of
 from limnos.services.places import place_of
 from limnos.services.scene import Scope
-from limnos.services.table_formats import LANCE, format_of, refuse_work
+from limnos.services.table_formats import LANCE, Elsewhere, format_of, refuse_work
 from limnos.view.cold import for_each
 
 if TYPE_CHECKING:
@@ -84,12 +84,20 @@ async def tables_list(ctx: Context, scope: Scope, *, levels: Levels, asked: Aske
 async def spaces_list(ctx: Context, scope: Scope, *, levels: Levels, asked: Asked) -> Names:
     """List the namespaces directly in one, or in the catalog."""
     found = await ctx.read(
-        scope, lambda scene: sight_of(scene, Action.TABLE_LIST) or namespaces_list(scene, levels, asked)
+        scope, lambda scene: sight_of(scene, Action.TABLE_LIST) or _spaces_of(scene, levels, asked=asked)
     )
     if isinstance(found, Sight):
         shown = spaces_in(await contents(ctx, found), levels, asked=asked)
         return Names(shown.names, shown.last)
     return Names(found.texts(), found.last)
+
+
+def _spaces_of(scene: Scene, levels: Levels, *, asked: Asked) -> Page:
+    """List the tree's namespaces; what another system has is no affair of Lance's."""
+    try:
+        return namespaces_list(scene, levels, asked)
+    except Elsewhere:
+        return NO_PAGE
 
 
 async def space_shown(ctx: Context, scope: Scope, *, levels: Levels) -> dict[str, str]:

@@ -29,11 +29,12 @@ class Far(NamedTuple):
     uri: str
     token: str
     properties: dict[str, str]
+    client: httpx2.Client
 
     def source(self, method: str, path: str, body: object = None) -> httpx2.Response:
         """Ask the source itself."""
         headers = {"authorization": f"Bearer {self.token}"}
-        return httpx2.request(method, f"{self.uri}{path}", json=body, headers=headers, timeout=30, trust_env=False)
+        return self.client.request(method, f"{self.uri}{path}", json=body, headers=headers)
 
     def made(self, method: str, path: str, body: object = None) -> None:
         """Ask the source for what a test takes for granted."""
@@ -90,9 +91,9 @@ def far_at(near: Path, away: Path, *, timeout_s: float = 10.0, **more: str) -> I
         token = (away / "admin.token").read_text().strip()
         properties = {"uri": f"http://127.0.0.1:{bridge.port}/iceberg", "warehouse": "main", "token": token, **more}
         sources = Sources(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=timeout_s)
-        with node_at(near, sources=sources) as node:
+        with node_at(near, sources=sources) as node, httpx2.Client(trust_env=False, timeout=30) as client:
             node.done("POST", f"{API}/lake/catalogs", catalog(properties))
-            far = Far(node, bridge, f"http://127.0.0.1:{served.port}", token, properties)
+            far = Far(node, bridge, f"http://127.0.0.1:{served.port}", token, properties, client)
             far.made("POST", f"{MAIN}/namespaces", {"namespace": ["sales"]})
             yield far
     finally:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.http.driver import API
+from limnos.config.settings import Sources
+from tests.http.driver import API, Answer, grant, node_at
 from tests.http.iceberg.federated import (
     FAR,
     MAIN,
@@ -21,6 +24,7 @@ from tests.http.iceberg.federated import (
     space,
     table,
 )
+from tests.scripted import Told, scripted
 
 pytestmark = pytest.mark.integration
 
@@ -293,3 +297,102 @@ def test_other_doors_tell_where_to_go(far: Far) -> None:
     again = far.node.post(f"{API}/lake/catalogs", catalog({**far.properties, "uri": "http://127.0.0.1:1/iceberg"}, "x"))
     assert again.status == 400
     assert "--allow-source 127.0.0.1:1" in again["message"]
+
+
+def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Callable[[str], Path]) -> None:
+    """Cut: 502, and 503 for a commit, which certainly was not made; silent: 502 and for a commit 500; others are answered all the while."""
+    with far_at(fresh("near"), fresh("away"), timeout_s=3.0) as far:
+        far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
+        far.node.done("POST", f"{MAIN}/namespaces", {"namespace": ["here"]})
+        far.use("bea", "use_catalog use_schema")
+        far.bridge.cut()
+        assert refused(far.node.get(table("sales", "t"))) == (502, "BadGatewayException")
+        assert refused(far.node.get(f"{space('sales')}/tables")) == (502, "BadGatewayException")
+        lost = far.node.post(table("sales", "t"), setting("a", "1"))
+        assert refused(lost) == (503, "ServiceUnavailableException")
+        assert lost.headers["retry-after"].isdigit()
+        assert far.node.get(f"{API}/lake/catalogs/far/schemas").json()["code"] == 1007
+        assert far.node.get(table("sales", "t"), user="bea").status == 403
+        far.bridge.mend()
+        assert far.node.get(table("sales", "t")).status == 200
+
+        far.bridge.silent = True
+        assert refused(far.node.get(table("sales", "t"))) == (502, "BadGatewayException")
+        unknown = far.node.post(table("sales", "t"), setting("a", "2"))
+        assert refused(unknown) == (500, "CommitStateUnknownException")
+        assert far.node.get(f"{MAIN}/namespaces").status == 200
+
+
+def test_a_crowd_is_served_and_all_of_many_tables_are_listed(far: Far) -> None:
+    """64 callers at one source: each gets what it asked for, or is told to come again; all names of a large namespace are listed."""
+    for at in range(8):
+        far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"t{at}"))
+
+    async def crowd() -> list[Answer]:
+        asked = [far.node.answer("GET", table("sales", f"t{at % 8}")) for at in range(64)]
+        return await asyncio.gather(*asked)
+
+    answers = far.node.runner.run(crowd())
+
+    assert {each.status for each in answers} == {200}
+    assert [each.json()["metadata"]["location"].rsplit("/", 1)[-1] for each in answers[:8]] == [
+        each.json()["metadata"]["location"].rsplit("/", 1)[-1] for each in answers[8:16]
+    ]
+    count = int(os.environ.get("LIMNOS_TEST_FAR_TABLES", "150"))
+    for at in range(count):
+        far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"n{at}"))
+    assert len(far.names("sales")) == count + 8
+
+
+HIDDEN = {
+    "token": "sourceword", "s3.access-key-id": "AKIA", "s3.secret-access-key": "verysecret", "s3.endpoint": "https://s3.example.com", "uri": "https://away.example.com",
+    "s3.signer.uri": "https://away.example.com", "client.refresh-credentials-endpoint": "v1/far/away", "header.authorization": "Bearer sourceword",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "rule, reader, writer", [("never", False, False), ("to-writers", False, True), ("to-readers", True, True)]
+)
+def test_credentials_go_to_whom_the_catalog_says(
+    fresh: Callable[[str], Path], rule: str, reader: bool, writer: bool
+) -> None:
+    """Credentials of the source's go to who may have them and asks; where they are renewed is here; its own words go to nobody."""
+    entry = {"prefix": "s3://b/t/", "config": HIDDEN}
+    load = {"metadata-location": "s3://b/t/1", "metadata": {"format-version": 2}, "config": HIDDEN, "storage-credentials": [entry], "read-restrictions": {"x": 1}}  # fmt: skip
+    with scripted() as script:
+        script.answers["GET /v1/config"] = Told(body={"endpoints": [
+            "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}", "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
+        ]})  # fmt: skip
+        script.answers["GET /v1/namespaces/a/tables/t"] = Told(body=load, headers={"etag": '"1"'})
+        script.answers["GET /v1/namespaces/a/tables/t/credentials"] = Told(body={"storage-credentials": [entry]})
+        address = f"127.0.0.1:{script.port}"
+        properties = {"uri": f"http://{address}", "vended-credentials": rule}
+        with node_at(fresh("near"), sources=Sources(allowed_addresses=(address,), timeout_s=30.0)) as node:
+            node.done("POST", f"{API}/lake/catalogs", catalog(properties))
+            grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="far")
+            grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="far")
+            for user, gets in (("reader", reader), ("writer", writer)):
+                asked = node.get(table("a", "t"), user=user, X_Iceberg_Access_Delegation="vended-credentials")
+                renewed = node.get(f"{table('a', 't')}/credentials", user=user).json()["storage-credentials"]
+                plain = node.get(table("a", "t"), user=user)
+
+                for answer in (asked, plain):
+                    assert answer["read-restrictions"] == {"x": 1}
+                    for secret in ("sourceword", "away.example.com", "far/away"):
+                        assert secret not in answer.body.decode()
+                assert plain["config"] == {"s3.endpoint": "https://s3.example.com"}
+                assert "storage-credentials" not in plain.json()
+                assert ("verysecret" in asked.body.decode(), "verysecret" in str(renewed)) == (gets, gets), user
+                assert (asked.headers.get("cache-control") == "no-store") is gets
+                assert (asked.headers["etag"] != plain.headers["etag"]) is gets
+                if gets:
+                    told = asked.json()["storage-credentials"][0]["config"]
+                    assert (
+                        told["client.refresh-credentials-endpoint"] == "v1/lake.far/namespaces/a/tables/t/credentials"
+                    )
+            sent = [
+                each.headers.get("x-iceberg-access-delegation")
+                for each in script.asked
+                if each.target.partition("?")[0].endswith("/t")
+            ]
+            assert ("vended-credentials" in sent) is (rule != "never")
