@@ -15,6 +15,7 @@ import psycopg
 from limnos.store.migrate import migrate
 from tests.nodes.process import Process
 from tests.nodes.wire import Answer, Lost, Wire
+from tests.scripted import Scripted
 
 FULL = os.environ.get("LIMNOS_TEST_FAULTS", "") == "all"
 """Try the whole matrices, not samples of them."""
@@ -35,7 +36,10 @@ class Rig:
         self.is_sqlite = database is None
         self.database = database or str(data / "limnos.db")
         self._armed = directory / f"{name}.fault"
-        env = {"LIMNOS_FAULT_FILE": str(self._armed)} | (env or {})
+        self.source = Scripted()
+        """An outside system that catalogs may show; it outlives the node."""
+        allowed = f"127.0.0.1:{self.source.port}"
+        env = {"LIMNOS_FAULT_FILE": str(self._armed), "LIMNOS__SOURCES__ALLOWED_ADDRESSES": allowed} | (env or {})
         self.node = Process(data, log=directory / f"{name}.log", database=database, env=env)
         self._wires: dict[str, Wire] = {}
         self._count = 0
@@ -54,6 +58,7 @@ class Rig:
     ) -> None:
         self._close()
         self.node.stop()
+        self.source.close()
 
     def start(self) -> None:
         """Start the node and wait until the work it does on its own at start is done: faults count callers' mutations.

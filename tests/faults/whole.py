@@ -128,9 +128,10 @@ def ids_are_unique(store: Store) -> Iterator[str]:
 
 
 def owners_are_there(store: Store) -> Iterator[str]:
-    """Every live node has an owner who exists; nothing dropped has one, unless it is in the trash."""
+    """Every live node has an owner who exists, but what stands for another system's; nothing dropped has one, unless it is in the trash."""
     for (node,) in store.rows(
         "SELECT n.id FROM node n WHERE n.deleted = 0 AND NOT EXISTS (SELECT 1 FROM owner o WHERE o.object_id = n.id)"
+        " AND NOT EXISTS (SELECT 1 FROM node s WHERE s.zone = n.zone AND s.format = 'source')"
     ):
         yield f"node {node} has no owner"
     for node, owner in store.rows(
@@ -164,9 +165,9 @@ def graph_holds(store: Store) -> Iterator[str]:
 
 
 def documents_are_there(store: Store) -> Iterator[str]:
-    """Every live table and view has a document, and no document is without its own, live or in the trash."""
+    """Every live table and view of the tree's own has a document, and no document is without its own, live or in the trash."""
     for (node,) in store.rows(
-        f"SELECT n.id FROM node n WHERE n.deleted = 0 AND n.kind IN ({TABLE}, {VIEW})"
+        f"SELECT n.id FROM node n WHERE n.deleted = 0 AND n.kind IN ({TABLE}, {VIEW}) AND n.format <> 'source'"
         " AND NOT EXISTS (SELECT 1 FROM document d WHERE d.node_id = n.id)"
     ):
         yield f"table {node} has no document"

@@ -110,7 +110,8 @@ def _conflict(call: Call, *, kind: str, text: str) -> LimnosError:
     if kind == "AlreadyExistsException" or (call.taken != "conflict" and kind != "CommitFailedException"):
         taken = call.taken if call.taken != "conflict" else call.missing
         return AlreadyExists(text or f"{taken.capitalize()} already exists: {render(call.path)}", kind=taken)
-    return CommitConflict(f"{_about(call)}: the source says: {text or 'the commit failed'}")
+    # clients look for such texts
+    return CommitConflict(text or f"Commit failed: {_about(call)} was changed in the source meanwhile")
 
 
 def _about(call: Call) -> str:

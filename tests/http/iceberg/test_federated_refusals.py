@@ -1,0 +1,86 @@
+"""Who may do what in a catalog that shows another one: what the record says of this server's own catalogs, cell by cell, but for the differences named here.
+
+The same requests of the same callers go to a catalog of the server's own in decision record 0006; here to one that shows such a catalog of another server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.http.driver import API, Answer, Node, grant
+from tests.http.iceberg import refusals, wire
+from tests.http.iceberg.federated import far_at
+from tests.http.iceberg.refusals import CALLERS, Row, own
+
+pytestmark = pytest.mark.integration
+WRITTEN = dict(refusals.rows_written())
+
+
+def _there(text: str) -> str:
+    """The address of the same thing in the catalog that shows it."""
+    return text.replace("/lake.main/", "/lake.far/").replace("warehouse=main", "warehouse=far")
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[Row, Answer]]]:
+    """What every caller was answered in every row."""
+    away, near = (tmp_path_factory.mktemp(name) for name in ("away", "near"))
+    with wire.node_over(away) as source:
+        files = refusals.prepare(source)
+    with far_at(near, away, timeout_s=60.0) as far:
+        _grant(far.node)
+        yield {
+            who: {
+                row: far.node.ask(method, _there(path), body, user=who)
+                for row, (method, path, body) in refusals.requests(who, files).items()
+            }
+            for who in CALLERS
+        }
+
+
+def _grant(node: Node) -> None:
+    """Give everybody the rights that the rows speak of; nothing is made, it is all in the source."""
+    for who, privileges in CALLERS.items():
+        if privileges is not None:
+            node.done("POST", f"{API}/lake/users", {"name": who})
+        if privileges:
+            grant(node, who, privileges, kind="CATALOG", on="far")
+    for space in ("there", "other", "empty_holder"):
+        own(node, "holder", "SCHEMA", f"far.{space}")
+    own(node, "holder", "TABLE", "far.there.owned")
+    own(node, "owner", "CATALOG", "far")
+
+
+METRICS = ("POST /{prefix}/namespaces/{namespace}/tables/{table}/metrics", "table")
+
+
+def _is_as_written(row: Row, *, native: int, here: int) -> bool:
+    """Say whether a cell is as for the server's own, or tells less.
+
+    Only a source knows what is missing, and is asked for who may do the thing or makes tables beside it: the others get 403. Reports of a
+    table are taken from who may load it, as they are another's to read.
+    """
+    return native == here or (here == 403 and (native == 404 or row == METRICS))
+
+
+@pytest.mark.parametrize("row", WRITTEN, ids=str)
+def test_cells(asked: dict[str, dict[Row, Answer]], row: Row) -> None:
+    """Every caller gets what the record states of the server's own catalogs, or less."""
+    told = {who: (WRITTEN[row][who], asked[who][row].status) for who in CALLERS}
+
+    assert {who: pair for who, pair in told.items() if not _is_as_written(row, native=pair[0], here=pair[1])} == {}
+
+
+PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (route, f"no {thing}") in WRITTEN)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_a_refusal_does_not_tell_what_there_is(asked: dict[str, dict[Row, Answer]], pair: tuple[str, str, str]) -> None:
+    """Who is refused both ways hears the same, but for names, whether the source has the thing or not."""
+    route, there, gone = pair
+    for who in CALLERS:
+        first, second = asked[who][route, there], asked[who][route, gone]
+        if first.status == second.status == 403 and first.body:
+            assert wire.error_of(first)[:2] == wire.error_of(second)[:2], who
