@@ -27,6 +27,7 @@ LEFT_OUT = {
     "sqlpp_request": "statements that run now, or did a moment ago",
     "sqlpp_result": "results that are kept to be fetched",
     "task": "work of this store's nodes",
+    "template_job": "jobs that this server ran, with processes of its own",
     "token": "credentials of this server",
     "trash": "what was dropped; only what is live goes out",
     "webhook": "addresses outside, with secrets, that would be told twice",
