@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from limnos.model.errors import InvalidTable
-from limnos.sources.lance.questions import Describe
-from limnos.sources.lance.reading import describe
+from limnos.sources.lance.changing import restore
+from limnos.sources.lance.opening import place_of
+from limnos.sources.lance.questions import Count, Describe, Restore
+from limnos.sources.lance.reading import count, describe
 
 
 @pytest.fixture
@@ -48,3 +50,52 @@ def test_links_within_a_table_are_followed(tmp_path: Path, elsewhere: Path) -> N
 
     assert found is not None
     assert found.version == 1
+
+
+@pytest.fixture
+def own(tmp_path: Path, elsewhere: Path) -> str:
+    """A table of three versions with a tag and a branch; whoever may write its files has laid a manifest in the first one's place that leads to another table."""
+    place = tmp_path / "own"
+    for _ in range(3):
+        found = lance.write_dataset(pa.table({"id": [1]}), str(place), mode="append")
+    found.tags.create("old", 1)
+    found.create_branch("dev")
+    lance.dataset(str(elsewhere)).shallow_clone(str(tmp_path / "clone"), 1)
+    (manifest,) = (tmp_path / "clone" / "_versions").glob("*.manifest")
+    manifest.replace(place / "_versions" / manifest.name)
+    return f"file://{place}"
+
+
+@pytest.mark.parametrize("state", [{"version": 1}, {"tag": "old"}])
+def test_no_state_of_a_table_has_rows_from_elsewhere(own: str, state: dict[str, int | str]) -> None:
+    """A version, or what a tag means, whose files lie in another table: its rows are not counted, its columns not told, and it is not restored."""
+    for question, answer in ((Count, count), (Describe, describe), (Restore, restore)):
+        with pytest.raises(InvalidTable, match="files in other places"):
+            answer(question(own, {}, **state))
+
+    assert count(Count(own, {})) == 3
+    assert lance.dataset(own).version == 3
+
+
+def test_a_branch_has_the_files_of_its_table(own: str, tmp_path: Path) -> None:
+    """A branch rests on files of the table itself; one whose manifest leads elsewhere is refused."""
+    assert count(Count(own, {}, branch="dev")) == 3
+    versions = tmp_path / "own" / "tree" / "dev" / "_versions"
+    (manifest,) = versions.glob("*.manifest")
+    (laid,) = (each for each in (tmp_path / "own" / "_versions").iterdir() if each.name == f"{2**64 - 2:020d}.manifest")
+    laid.replace(manifest)
+
+    with pytest.raises(InvalidTable):
+        count(Count(own, {}, branch="dev"))
+
+
+@pytest.mark.parametrize(
+    "base, is_inside",
+    [
+        ("s3://lake/t", True), ("s3://lake/t/", True), ("s3://lake/t/tree/dev", True), ("s3://lake/t2", False), ("s3://lake/t/../t2", False),
+        ("s3://other/t", False), ("/lake/t", False), ("gs://lake/t", False), ("s3://lake", False),
+    ],
+)  # fmt: skip
+def test_places_in_an_object_store(base: str, *, is_inside: bool) -> None:
+    """What is in the table's own place there, and what is not."""
+    assert place_of(base).is_relative_to(place_of("s3://lake/t")) is is_inside

@@ -39,14 +39,16 @@ TOLD: Mapping[str, Callable[[str], LimnosError]] = {
     **{f"{AlreadyExists.code}:{kind}": partial(AlreadyExists, kind=kind) for kind in _TAKEN},
 }
 """What such a process may refuse with."""
+FRUGAL: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""What makes such a process give memory back: with a heap for each thread, and Arrow's own beside them, it has a fifth more for the same rows."""
 
 
 def lance_processes(settings: Lance, *, environment: Mapping[str, str] | None = None) -> LanceProcesses:
-    """Build what works on Lance tables; no process is there before somebody asks. A server's have no environment of their own."""
+    """Build what works on Lance tables; no process is there before somebody asks. A server's are given nothing of its environment."""
     return LanceProcesses(
         processes_max=settings.workers_max,
         resident_bytes_max=settings.worker_bytes_max,
         module=MODULE,
         refusals=TOLD,
-        environment=environment,
+        environment={**FRUGAL, **(environment or {})},
     )

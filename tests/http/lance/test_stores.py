@@ -189,3 +189,14 @@ def test_where_files_say_what_there_is_a_deleted_manifest_is_no_version(node: No
     assert node.done("POST", f"{at}/update", {"updates": [["text", "'x'"]]})["version"] == 2
 
     assert len(ids(node, at)) == len(ROWS)
+
+
+@pytest.mark.parametrize("managed", [False, True], ids=["storage", "server"])
+def test_a_branch_in_an_object_store(node: Node, *, managed: bool) -> None:
+    """It rests on the files of its table, and is read and written as the table is."""
+    at = filled(node, f"branched_{managed}", managed=managed)
+    node.done("POST", f"{at}/branches/create", {"name": "dev"})
+    node.done("POST", f"{at}/insert?branch=dev", arrow())
+
+    counted = [node.done("POST", f"{at}/count_rows", body) for body in ({"branch": "dev"}, {})]
+    assert counted == [2 * len(ROWS), len(ROWS)]

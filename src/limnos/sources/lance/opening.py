@@ -7,6 +7,8 @@ not fit for a process that forks.
 from __future__ import annotations
 
 import os
+import posixpath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 import lance
@@ -37,15 +39,28 @@ def opened(location: str, options: dict[str, str], *, rows: bool = False) -> lan
             if NO_TABLE.search(str(error)):
                 return None
             raise
-    return _refuse_bases(found)
+    return _refuse_bases(found, location)
 
 
-def _refuse_bases(found: lance.LanceDataset) -> lance.LanceDataset:
-    if found.base_paths():
+def _refuse_bases(found: lance.LanceDataset, location: str) -> lance.LanceDataset:
+    """Refuse a state of a table that has files in other places: who may lay manifests there must not have others' rows read. A branch has its table's.
+
+    Each state has a manifest of its own, so this is looked at for each that is opened.
+    """
+    own = place_of(location)
+    if not all(place_of(str(each.path)).is_relative_to(own) for each in found.base_paths().values()):
         raise InvalidTable(
-            f"The table at {found.uri} has files in other places: copy it whole to one place of its own, and register that"
+            f"The table at {location} has files in other places: copy it whole to one place of its own, and register that"
         )
     return found
+
+
+def place_of(location: str) -> PurePosixPath:
+    """Return a location as a path without links or steps up; of an object store with its scheme and bucket as the first parts."""
+    if REMOTE.match(location):
+        scheme, _, rest = location.partition("://")
+        return PurePosixPath(f"{scheme}:", posixpath.normpath(rest))
+    return PurePosixPath(os.path.realpath(location.removeprefix("file://")))
 
 
 def opened_for_rows(asked: Question) -> lance.LanceDataset:
@@ -65,7 +80,7 @@ def opened_for_writing(asked: Question) -> lance.LanceDataset:
     if not REMOTE.match(asked.location):
         _refuse_strays(asked.location.removeprefix("file://"), rows=True)
     with said(asked.location):
-        return at(_refuse_bases(opened_kept(asked)), asked)
+        return at(_refuse_bases(opened_kept(asked), asked.location), asked)
 
 
 def empty(asked: Question) -> NotFound:
@@ -110,23 +125,23 @@ def at(found: lance.LanceDataset, asked: Question) -> lance.LanceDataset:
     if asked.tag is not None:
         if asked.tag not in found.tags.list():
             raise NotFound(asked.tag, kind="tag")
-        return _checked_out(found, asked.tag, missing=NotFound(asked.tag, kind="tag"))
+        return _checked_out(found, asked, asked.tag, missing=NotFound(asked.tag, kind="tag"))
     if asked.branch is not None:
         if asked.branch not in found.branches.list():
             raise NotFound(asked.branch, kind="branch")
         missing = NotFound(asked.branch, kind="branch") if asked.version is None else no_version(asked.version)
-        return _checked_out(found, (asked.branch, asked.version), missing=missing)
+        return _checked_out(found, asked, (asked.branch, asked.version), missing=missing)
     if asked.version is None or asked.version == found.version:
         return found
-    return _checked_out(found, asked.version, missing=no_version(asked.version))
+    return _checked_out(found, asked, asked.version, missing=no_version(asked.version))
 
 
 def _checked_out(
-    found: lance.LanceDataset, reference: int | str | tuple[str | None, int | None], *, missing: NotFound
-) -> lance.LanceDataset:
+    found: lance.LanceDataset, asked: Question, reference: int | str | tuple[str | None, int | None], *, missing: NotFound
+) -> lance.LanceDataset:  # fmt: skip
     with said(found.uri):
         try:
-            return found.checkout_version(reference)
+            return _refuse_bases(found.checkout_version(reference), asked.location)
         except (ValueError, OSError, RuntimeError) as error:
             if NO_TABLE.search(str(error)) or NO_TAG.search(str(error)) or "was not found" in str(error):
                 raise missing from error
