@@ -125,19 +125,19 @@ def at(found: lance.LanceDataset, asked: Question) -> lance.LanceDataset:
     if asked.tag is not None:
         if asked.tag not in found.tags.list():
             raise NotFound(asked.tag, kind="tag")
-        return _checked_out(found, asked, asked.tag, missing=NotFound(asked.tag, kind="tag"))
+        return _checked_out(found, asked, reference=asked.tag, missing=NotFound(asked.tag, kind="tag"))
     if asked.branch is not None:
         if asked.branch not in found.branches.list():
             raise NotFound(asked.branch, kind="branch")
         missing = NotFound(asked.branch, kind="branch") if asked.version is None else no_version(asked.version)
-        return _checked_out(found, asked, (asked.branch, asked.version), missing=missing)
+        return _checked_out(found, asked, reference=(asked.branch, asked.version), missing=missing)
     if asked.version is None or asked.version == found.version:
         return found
-    return _checked_out(found, asked, asked.version, missing=no_version(asked.version))
+    return _checked_out(found, asked, reference=asked.version, missing=no_version(asked.version))
 
 
 def _checked_out(
-    found: lance.LanceDataset, asked: Question, reference: int | str | tuple[str | None, int | None], *, missing: NotFound
+    found: lance.LanceDataset, asked: Question, *, reference: int | str | tuple[str | None, int | None], missing: NotFound
 ) -> lance.LanceDataset:  # fmt: skip
     with said(found.uri):
         try:
