@@ -27,6 +27,7 @@ WHOLE = {
     "LIMNOS_TEST_CUTS": "100",
     "LIMNOS_TEST_READS": "10000",
     "LIMNOS_TEST_STORIES": "60",
+    "LIMNOS_TEST_ALTERS": "200",
 }
 SUITES = (
     "tests/nodes",
@@ -35,12 +36,14 @@ SUITES = (
     "tests/sqlpp",
     "tests/services/test_sqlpp_locking.py",
     "tests/http/lance/test_mutations.py",
+    "tests/integration/test_two_faces.py",
 )
 SPARK_SUITES = (
     "tests/pipeline/run",
     "tests/pipeline/engine/test_modes.py",
     "tests/engine/test_keys.py",
     "tests/engine/test_kills.py",
+    "tests/integration/test_two_faces_spark.py",
 )
 
 

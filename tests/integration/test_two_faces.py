@@ -1,0 +1,185 @@
+"""One table with two faces: altered at random over Gravitino and over Iceberg, it is what a pure model says, to both and to its readers."""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import NamedTuple, cast
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.types import StringType
+
+from tests.integration.altered import Alter, Json, Model, Refused, drawn, for_gravitino, for_pyiceberg, wrong
+from tests.integration.live import LiveServer
+from tests.integration.test_pyiceberg import connect
+from tests.nodes.wire import GRAVITINO, PREFIX, Wire
+
+STORIES = int(os.environ.get("LIMNOS_TEST_ALTERS", "8"))
+"""Sequences of alters; 200 are the whole proof."""
+TURNS = 12
+ROW_EVERY = 4
+WRITERS, ALTERS_EACH = 4, 6
+SCHEMAS = f"{GRAVITINO}/catalogs/main/schemas"
+
+
+class Faces(NamedTuple):
+    """A schema, as both clients have it."""
+
+    wire: Wire
+    catalog: RestCatalog
+    space: str
+
+    def gravitino(self, table: str) -> str:
+        """The address of a table over Gravitino REST."""
+        return f"{SCHEMAS}/{self.space}/tables/{table}"
+
+    def iceberg(self, table: str) -> str:
+        """The address of the same table over Iceberg REST."""
+        return f"{PREFIX}/namespaces/{self.space}/tables/{table}"
+
+
+@pytest.fixture(scope="module")
+def faces(server: LiveServer) -> Iterator[Faces]:
+    """A schema of this module's own."""
+    with closing(Wire(server.uri, token=server.token)) as wire, closing(connect(server)) as catalog:
+        wire.do("POST", SCHEMAS, {"name": "faces", "properties": {}})
+        yield Faces(wire, catalog, "faces")
+
+
+def make(faces: Faces, table: str, model: Model, *, over_gravitino: bool) -> None:
+    """Make the table of a model, over one face or the other."""
+    if over_gravitino:
+        body = {"name": table, "columns": [column.gravitino() for column in model.columns], "properties": {}}
+        faces.wire.do("POST", f"{SCHEMAS}/{faces.space}/tables", body)
+        return
+    model.columns[2].kind = "string"
+    schema = {"type": "struct", "schema-id": 0, "fields": [column.iceberg() for column in model.columns]}
+    faces.wire.do("POST", f"{PREFIX}/namespaces/{faces.space}/tables", {"name": table, "schema": schema})
+
+
+def append(faces: Faces, table: str, model: Model) -> None:
+    """Add a row by PyIceberg."""
+    there = faces.catalog.load_table((faces.space, table))
+    there.append(pa.Table.from_pylist([model.write()], schema=there.schema().as_arrow()))
+
+
+def alter_over_gravitino(faces: Faces, table: str, model: Model, *, dice: random.Random) -> None:
+    """Send one to three changes at once; one of four such requests has something wrong in it, and changes nothing."""
+    wanted, alters = copy.deepcopy(model), list[Alter]()
+    for _ in range(dice.randint(1, 3)):
+        alters.append(drawn(wanted, dice, over_gravitino=True))
+        wanted.apply(alters[-1])
+    spoilt = dice.random() < 0.25
+    if spoilt:
+        alters.append(wrong(wanted, dice))
+        with pytest.raises(Refused):
+            wanted.apply(alters[-1])
+    body = {"updates": [for_gravitino(each) for each in alters]}
+    answer = faces.wire.do("PUT", faces.gravitino(table), body, fine=(400,))
+    assert answer.status == (400 if spoilt else 200), f"{alters}: {answer}"
+    if not spoilt:
+        model.__dict__.update(wanted.__dict__)
+
+
+def alter_over_iceberg(faces: Faces, table: str, model: Model, *, dice: random.Random) -> None:
+    """Commit one change by PyIceberg."""
+    alter = drawn(model, dice, over_gravitino=False)
+    there = faces.catalog.load_table((faces.space, table))
+    if alter.does in ("property", "forget", "about"):
+        with there.transaction() as change:
+            name = "".join(alter.path) or "comment"
+            if alter.does != "forget":
+                change.set_properties({name: alter.word})
+            elif name in model.properties:  # PyIceberg can't take away what is not there
+                change.remove_properties(name)
+    else:
+        with there.update_schema() as update:
+            for_pyiceberg(alter, update)
+    model.apply(alter)
+
+
+def faces_agree(faces: Faces, table: str, model: Model) -> None:
+    """Both faces tell the columns, their ids, comments and properties of the model."""
+    told = cast("Json", faces.wire.do("GET", faces.gravitino(table)).body["table"])
+    columns = [
+        {key: value for key, value in each.items() if key != "autoIncrement"}
+        for each in cast("list[Json]", told["columns"])
+    ]
+    assert columns == [column.gravitino() for column in model.columns]
+    metadata = cast("Json", faces.wire.do("GET", faces.iceberg(table)).body["metadata"])
+    schemas = {each["schema-id"]: each for each in cast("list[Json]", metadata["schemas"])}
+    assert schemas[metadata["current-schema-id"]]["fields"] == [column.iceberg() for column in model.columns]
+    assert metadata["last-column-id"] == model.last_id
+    for properties, comment in (
+        (cast("dict[str, str]", told["properties"]), told.get("comment")),
+        (cast("dict[str, str]", metadata["properties"]), cast("Json", metadata["properties"]).get("comment")),
+    ):
+        assert {key: value for key, value in properties.items() if key in ("k0", "k1", "k2")} == model.properties
+        assert comment == model.comment
+
+
+def told(faces: Faces, number: int) -> Model:
+    """Tell a story: make a table, alter it over both faces, with rows in between, and look at it after each alter."""
+    dice, model, table = random.Random(number), Model(), f"t{number}"
+    make(faces, table, model, over_gravitino=number % 2 == 0)
+    for turn in range(TURNS):
+        if turn % ROW_EVERY == 0:
+            append(faces, table, model)
+        alters = alter_over_gravitino if dice.random() < 0.5 else alter_over_iceberg
+        alters(faces, table, model, dice=dice)
+        faces_agree(faces, table, model)
+    append(faces, table, model)
+    return model
+
+
+@pytest.mark.parametrize("number", range(STORIES))
+def test_alters_over_both_faces_agree_with_a_model(faces: Faces, number: int) -> None:
+    """After each alter both faces tell the model's columns with its ids; PyIceberg reads every row under today's names."""
+    model = told(faces, number)
+
+    found = faces.catalog.load_table((faces.space, f"t{number}")).scan().to_arrow().to_pylist(maps_as_pydicts="strict")
+    assert sorted(found, key=lambda row: str(row["n"])) == model.read()
+
+
+def test_both_faces_at_once_lose_nothing(faces: Faces, server: LiveServer) -> None:
+    """Two writers over each face add columns to one table at once: every acknowledged column is there, no id twice."""
+    model = Model()
+    make(faces, "both", model, over_gravitino=True)
+
+    def over_gravitino(writer: int) -> list[str]:
+        with closing(Wire(server.uri, token=server.token)) as wire:
+            names = [f"g{writer}_{number}" for number in range(ALTERS_EACH)]
+            for name in names:
+                change = for_gravitino(Alter("add", (name,), "string"))
+                wire.do("PUT", faces.gravitino("both"), {"updates": [change]})
+            return names
+
+    def over_iceberg(writer: int) -> list[str]:
+        added = []
+        with closing(connect(server)) as catalog:
+            while len(added) < ALTERS_EACH:
+                name = f"i{writer}_{len(added)}"
+                try:
+                    with catalog.load_table((faces.space, "both")).update_schema() as update:
+                        update.add_column(name, StringType())
+                except CommitFailedException:
+                    continue
+                added.append(name)
+        return added
+
+    with ThreadPoolExecutor(WRITERS) as threads:
+        work = [threads.submit((over_gravitino, over_iceberg)[number % 2], number) for number in range(WRITERS)]
+        added = {name for each in work for name in each.result()}
+
+    metadata = cast("Json", faces.wire.do("GET", faces.iceberg("both")).body["metadata"])
+    schemas = {each["schema-id"]: each for each in cast("list[Json]", metadata["schemas"])}
+    fields = cast("list[Json]", schemas[metadata["current-schema-id"]]["fields"])
+    assert {each["name"] for each in fields} == added | {"n", "c2", "c3"}
+    assert sorted(cast("int", each["id"]) for each in fields) == list(range(1, 4 + WRITERS * ALTERS_EACH))
