@@ -58,6 +58,8 @@ OWN_OBJECTS = ("mv", "away", "empty", "alter")
 """Namespaces of each caller's own, for rows that change them."""
 
 Row = tuple[str, str]
+Pair = tuple[str, str, str]
+"""A route, something that it is asked about, and what is not there."""
 
 
 class Request(NamedTuple):
@@ -155,6 +157,28 @@ def grant(node: Node, who: str, privileges: str, *, kind: str, on: str) -> None:
 def own(node: Node, user: str, kind: str, name: str, *, by: str = "admin") -> None:
     """Make a user the owner of an object."""
     node.done("PUT", f"{API}/lake/owners/{kind}/{quote(name, safe='')}", {"name": user, "type": "USER"}, user=by)
+
+
+def pairs(rows: Iterable[Row]) -> list[Pair]:
+    """Find the rows about something that is there which have a row about what is not."""
+    known = set(rows)
+    return sorted((route, thing, f"no {thing}") for route, thing in known if (route, f"no {thing}") in known)
+
+
+def refused_both(
+    asked: dict[Row, dict[str, Answer]], pair: Pair, callers: Iterable[str]
+) -> Iterator[tuple[str, Answer, Answer]]:
+    """Find who is refused both ways, with both answers: they must not tell which is which."""
+    route, there, missing = pair
+    for who in callers:
+        first, second = asked[route, there][who], asked[route, missing][who]
+        if first.status == second.status == 403:
+            yield who, first, second
+
+
+def told(asked: dict[Row, dict[str, Answer]], row: Row, callers: Iterable[str]) -> dict[str, str]:
+    """Spell the cells of a row as it was answered."""
+    return {who: cell(row[0], asked[row][who]) for who in callers}
 
 
 Cases = Callable[[Node, str], Iterable[Case]]

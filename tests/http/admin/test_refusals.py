@@ -8,7 +8,7 @@ import pytest
 
 from tests.http import cells
 from tests.http.admin import refusals
-from tests.http.cells import CALLERS, Row, cell
+from tests.http.cells import CALLERS, Pair, Row
 from tests.http.driver import Answer
 from tests.http.iceberg import wire
 
@@ -32,21 +32,13 @@ def test_every_route_has_its_rows(asked: dict[Row, dict[str, Answer]]) -> None:
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
     """Every caller gets what the table states."""
-    told = {who: cell(row[0], asked[row][who]) for who in CALLERS}
-
-    assert told == WRITTEN[row]
+    assert cells.told(asked, row, CALLERS) == WRITTEN[row]
 
 
-PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (route, f"no {thing}") in WRITTEN)
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize("pair", cells.pairs(WRITTEN), ids=str)
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: Pair) -> None:
     """Who may do a thing to neither what is there nor what is not, and may load neither, gets the same answer for both, to the word."""
-    route, there, missing = pair
-    for who in CALLERS:
-        if refusals.may_know(asked, (route, there), who):
-            continue
-        first, second = asked[route, there][who], asked[route, missing][who]
-        if first.status == second.status == 403:
+    route, there, _ = pair
+    for who, first, second in cells.refused_both(asked, pair, CALLERS):
+        if not refusals.may_know(asked, (route, there), who):
             assert refusals.same_words(first, who) == refusals.same_words(second, who), who

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.http import cells
-from tests.http.cells import Row, cell
+from tests.http.cells import Pair, Row
 from tests.http.driver import Answer
 from tests.http.gravitino import leaf_refusals
 from tests.http.gravitino.leaf_refusals import CALLERS
@@ -32,20 +32,12 @@ def test_every_row_is_asked(asked: dict[Row, dict[str, Answer]]) -> None:
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
     """Every caller gets what the table states."""
-    told = {who: cell(row[0], asked[row][who]) for who in CALLERS}
-
-    assert told == WRITTEN[row]
+    assert cells.told(asked, row, CALLERS) == WRITTEN[row]
 
 
-PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (route, f"no {thing}") in WRITTEN)
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize("pair", cells.pairs(WRITTEN), ids=str)
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: Pair) -> None:
     """Who may do a thing to neither what is there nor what is not gets the same answer for both, to the word."""
-    route, there, missing = pair
-    for who in CALLERS:
-        first, second = asked[route, there][who], asked[route, missing][who]
-        if first.status == second.status == 403:
-            words = [leaf_refusals.same_words(str(each["message"]), who) for each in (first, second)]
-            assert words[0] == words[1], who
+    for who, *both in cells.refused_both(asked, pair, CALLERS):
+        first, second = (leaf_refusals.same_words(str(each["message"]), who) for each in both)
+        assert first == second, who

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.http import cells
-from tests.http.cells import CALLERS, Row, cell
+from tests.http.cells import CALLERS, Pair, Row
 from tests.http.driver import Answer
 from tests.http.gravitino import leaf_refusals, refusals
 from tests.http.iceberg import wire
@@ -33,25 +33,18 @@ def test_every_route_has_its_rows(asked: dict[Row, dict[str, Answer]]) -> None:
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
     """Every caller gets what the table states."""
-    told = {who: cell(row[0], asked[row][who]) for who in CALLERS}
-
-    assert told == WRITTEN[row]
+    assert cells.told(asked, row, CALLERS) == WRITTEN[row]
 
 
-PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (route, f"no {thing}") in WRITTEN)
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize("pair", cells.pairs(WRITTEN), ids=str)
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: Pair) -> None:
     """Who may do a thing to neither what is there nor what is not gets the same answer for both, to the word."""
-    route, there, missing = pair
-    for who in CALLERS:
-        first, second = asked[route, there][who], asked[route, missing][who]
+    there = pair[1]
+    for who, first, second in cells.refused_both(asked, pair, CALLERS):
         if there == "metalake" and who not in ("nobody", "stranger"):
             continue  # its users know that it exists
         if "catalog" in there and asked["GET /metalakes/{m}/catalogs/{c}", "catalog"][who].status == 200:
             continue  # so do those who may load a catalog
         if there == "job template" and asked["GET /metalakes/{m}/jobs/templates/{template}", there][who].status == 200:
             continue  # and those who may load a template
-        if first.status == second.status == 403:
-            assert refusals.same_words(first, who) == refusals.same_words(second, who), who
+        assert refusals.same_words(first, who) == refusals.same_words(second, who), who

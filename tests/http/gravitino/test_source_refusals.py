@@ -8,7 +8,7 @@ import pytest
 
 from tests.backends import PostgresServer
 from tests.http import cells
-from tests.http.cells import Row, cell
+from tests.http.cells import Pair, Row
 from tests.http.driver import Answer
 from tests.http.gravitino import source_refusals
 from tests.http.gravitino.source_refusals import CALLERS
@@ -35,19 +35,11 @@ def test_every_row_is_asked(asked: dict[Row, dict[str, Answer]]) -> None:
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
     """Every caller gets what the table states."""
-    told = {who: cell(row[0], asked[row][who]) for who in CALLERS}
-
-    assert told == WRITTEN[row]
+    assert cells.told(asked, row, CALLERS) == WRITTEN[row]
 
 
-PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (route, f"no {thing}") in WRITTEN)
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_a_refusal_does_not_tell_what_there_is(asked: dict[Row, dict[str, Answer]], pair: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize("pair", cells.pairs(WRITTEN), ids=str)
+def test_a_refusal_does_not_tell_what_there_is(asked: dict[Row, dict[str, Answer]], pair: Pair) -> None:
     """Whoever is refused both ways hears the same words, but for the name, whether the source has the thing or not."""
-    route, there, gone = pair
-    for who in CALLERS:
-        first, second = asked[route, there][who], asked[route, gone][who]
-        if first.status == second.status == 403:
-            assert first["type"] == second["type"], who
+    for who, first, second in cells.refused_both(asked, pair, CALLERS):
+        assert first["type"] == second["type"], who
