@@ -289,6 +289,99 @@ def names_migrate(rig: Rig) -> Case:
     return Case("POST", changes, {"to": "migrated"}, is_done)
 
 
+def _names_at(rig: Rig, state: str, *, to: str) -> Case:
+    """Bring the change of names of a catalog of its own to a state; the next step on the way is what is killed."""
+    tag = rig.tag()
+    catalog = {
+        "name": tag,
+        "type": "RELATIONAL",
+        "provider": "lakehouse-iceberg",
+        "properties": {"nested-namespaces": "false"},
+    }
+    rig.admin.do("POST", f"{GRAVITINO}/catalogs", catalog)
+    for name in ("a;b", "a", "c;d;e"):
+        rig.admin.do("POST", f"/iceberg/v1/lake.{tag}/namespaces", namespace_body(name))
+    changes = f"{OWN}/metalakes/lake/catalogs/{tag}/names/changes"
+    rig.admin.do("PUT", changes, {"separator": ";"})
+    for goal in ("migrated", "undone"):
+        while (found := rig.admin.do("GET", changes).body["state"]) != state:
+            if rig.admin.do("POST", changes, {"to": goal}).body["done"]:
+                break
+        if found == state:
+            break
+
+    def is_done() -> bool:
+        reached = rig.admin.do("GET", changes).body
+        assert reached["left"] == 0, f"names were lost: {reached}"
+        return reached["state"] != state
+
+    return Case("POST", changes, {"to": to}, is_done)
+
+
+def names_switch(rig: Rig) -> Case:
+    """Have namespaces nest, after the names that were in the way were changed."""
+    return _names_at(rig, "switching", to="migrated")
+
+
+def names_nest(rig: Rig) -> Case:
+    """Move namespaces to their paths."""
+    return _names_at(rig, "nesting", to="migrated")
+
+
+def names_unnest(rig: Rig) -> Case:
+    """Move them back."""
+    return _names_at(rig, "migrated", to="undone")
+
+
+def names_unswitch(rig: Rig) -> Case:
+    """Have namespaces nest no more."""
+    return _names_at(rig, "unswitching", to="undone")
+
+
+def names_unrename(rig: Rig) -> Case:
+    """Give back the names."""
+    return _names_at(rig, "unrenaming", to="undone")
+
+
+def _import(rig: Rig, name: str, *records: object) -> str:
+    imports = f"{OWN}/imports"
+    begun = rig.admin.do("POST", imports, {"name": name, "format": "json"}).body
+    for after, record in enumerate(records):
+        rig.admin.do("POST", f"{imports}/{begun['id']}/records?after={after}", record)
+    return f"{imports}/{begun['id']}"
+
+
+_VERSION = {"major_version": 1}
+_HEADER = {"header": {"version": _VERSION, "metalake": "lake"}}
+
+
+def import_feed(rig: Rig) -> Case:
+    """Take a record of an import."""
+    path = _import(rig, rig.tag(), _HEADER)
+
+    def is_done() -> bool:
+        return rig.admin.do("GET", path).body["records"] == 2
+
+    return Case(
+        "POST", f"{path}/records?after=1", {"metalake": {"id": 5, "name": "lake", "version": _VERSION}}, is_done, (409,)
+    )
+
+
+def import_finish(rig: Rig) -> Case:
+    """Show an imported metalake."""
+    name = rig.tag()
+    path = _import(
+        rig, name, _HEADER, {"metalake": {"id": 5, "name": "lake", "in_use": True, "version": _VERSION}}, {"trailer": {"records": 3}}
+    )  # fmt: skip
+
+    def is_done() -> bool:
+        found = rig.admin.ask("GET", f"/api/metalakes/{name}").status, rig.admin.ask("GET", path).status
+        assert found in ((200, 404), (403, 200), (404, 200)), f"half an import: {found}"
+        return found[0] == 200
+
+    return Case("POST", f"{path}/finish", None, is_done, (404,))
+
+
 def table_undrop(rig: Rig) -> Case:
     """Bring a dropped table back."""
     tag = _table(rig)
@@ -666,8 +759,8 @@ WITH_FILE = (
 )
 """They write a metadata file before their transaction."""
 MUTATIONS = (
-    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, names_migrate, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
+    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, names_migrate, names_switch, names_nest, names_unnest, names_unswitch, names_unrename, import_finish, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
     sqlpp_dataset, sqlpp_dataverse_drop, lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish, policies_associate, model_link, fileset_create,
 )  # fmt: skip
-WITHOUT_CHANGES = (lineage_take, step_put, statistics_update)
+WITHOUT_CHANGES = (lineage_take, step_put, import_feed, statistics_update)
 """They leave nothing in the feed, and move no clock."""

@@ -82,6 +82,11 @@ WOUNDS = {
         "attachments_hold",
         "INSERT INTO statistic VALUES (1, '', 'custom-n', '1', 'a', 0, NULL, NULL)",
     ),
+    "staged for nothing": ("imports_hold", f"UPDATE node SET name_space = 'import' WHERE id = {A_TABLE}"),
+    "import of nothing": (
+        "imports_hold",
+        "INSERT INTO metalake_import VALUES (1, 'm', 'json', 0, 'open', 2, '', 7, 0, '[]', 'a', 0, 0)",
+    ),
     "alias to nowhere": ("model_versions_hold", "INSERT INTO model_alias VALUES (1, 'a', 0)"),
     "pipeline of nothing": ("runs_are_whole", "DELETE FROM pipeline_version"),
     "run in no state": ("runs_are_whole", "UPDATE pipeline_run SET state = 'resting'"),

@@ -17,6 +17,8 @@ import psycopg
 
 Rows = list[tuple[object, ...]]
 CATALOG, NAMESPACE, TABLE, VIEW, USER = 2, 3, 4, 5, 20
+STAGED = "name_space = 'import'"
+"""A metalake that is being imported: it has no name that leads to it, and neither owner nor line in the feed, until it is shown."""
 
 
 class Store:
@@ -130,7 +132,8 @@ def ids_are_unique(store: Store) -> Iterator[str]:
 def owners_are_there(store: Store) -> Iterator[str]:
     """Every live node has an owner who exists, but what stands for another system's; nothing dropped has one, unless it is in the trash."""
     for (node,) in store.rows(
-        "SELECT n.id FROM node n WHERE n.deleted = 0 AND NOT EXISTS (SELECT 1 FROM owner o WHERE o.object_id = n.id)"
+        f"SELECT n.id FROM node n WHERE n.deleted = 0 AND NOT n.{STAGED}"
+        " AND NOT EXISTS (SELECT 1 FROM owner o WHERE o.object_id = n.id)"
         " AND NOT EXISTS (SELECT 1 FROM node s WHERE s.zone = n.zone AND s.format = 'source')"
     ):
         yield f"node {node} has no owner"
@@ -206,10 +209,24 @@ def feed_tells_the_tree(store: Store) -> Iterator[str]:
         if operation in ("create", "undrop", "move"):
             told[node] = (parent, name)
     pruned = store.rows("SELECT 1 FROM clock WHERE pruned_to > 0")
-    live = {row[0]: (row[1], row[2]) for row in store.rows("SELECT id, parent_id, name FROM node WHERE deleted = 0")}
+    rows = store.rows(f"SELECT id, parent_id, name FROM node WHERE deleted = 0 AND NOT {STAGED}")
+    live = {row[0]: (row[1], row[2]) for row in rows}
     if not pruned and told != live:
         wrong = {node for node in told.keys() | live.keys() if told.get(node) != live.get(node)}
         yield from (f"node {node} is {live.get(node)}, the feed says {told.get(node)}" for node in wrong)
+
+
+def imports_hold(store: Store) -> Iterator[str]:
+    """What is staged is the metalake of an import that was not shown, and one that takes records has its metalake there."""
+    imports = store.rows("SELECT metalake_id, id, state FROM metalake_import WHERE metalake_id <> 0")
+    state_of = {row[0]: row[2] for row in imports}
+    staged = {row[0] for row in store.rows(f"SELECT id FROM node WHERE {STAGED}")}
+    for node in staged:
+        if state_of.get(node, "done") == "done":
+            yield f"metalake {node} is staged for an import that takes nothing more"
+    for node, found, state in imports:
+        if state in ("open", "whole") and node not in staged:
+            yield f"import {found} is {state}, and its metalake {node} is not staged"
 
 
 def tasks_are_readable(store: Store) -> Iterator[str]:
@@ -296,6 +313,7 @@ def attachments_hold(store: Store) -> Iterator[str]:
 
 CHECKS = (
     attachments_hold,
+    imports_hold,
     model_versions_hold,
     lance_versions_hold,
     lineage_holds,
