@@ -268,8 +268,11 @@ class Forest:
     def principal(self, name: str) -> int:
         """Plant a user."""
         found = self.draw_id()
-        row = (found, self.metalake_id, int(Kind.USER), name, None, True, "bench", self._now_ms, None, None, 0, 0)
-        self.filler.copy("principal", _columns("principal"), [row])
+        row: dict[str, Value] = {
+            "id": found, "metalake_id": self.metalake_id, "kind": int(Kind.USER), "name": name, "enabled": True, "deleted": 0,
+            "created_by": "bench", "created_at": self._now_ms,
+        }  # fmt: skip
+        self.filler.copy("principal", tuple(row), [tuple(row.values())])
         return found
 
     def role(self, name: str, grants: Iterable[tuple[int, Kind, Privilege, bool]], *, held_by: int) -> None:
