@@ -31,6 +31,8 @@ REMOTE: Final = re.compile(r"(?!file:)[a-z0-9+]+://", re.IGNORECASE)
 REFUSED: Final = re.compile(
     r"access ?denied|forbidden|permission|credential|Unauthenticated|status.{0,10}(401|403)", re.IGNORECASE
 )
+SYSTEM: Final = re.compile(r"os error (?:5|12|23|24|27|28|30|116|122)\)")
+"""A disk that is full, read only or broken, and a machine that has no more files or memory to give: the table is as it was."""
 PANIC: Final = "PanicException"
 """What the library ends with where it did not expect what it was given; it is no `Exception`."""
 _SOURCE: Final = re.compile(r",? *(?:location: )?/\S*?\.rs:\d+:\d+")
@@ -103,6 +105,10 @@ def failure_of(location: str, text: str) -> LimnosError:
         return found
     if REFUSED.search(text):
         return StorageFailed(f"The storage refused access to {location}: check the catalog's credentials ({told})")
+    if SYSTEM.search(text):
+        return StorageFailed(
+            f"The storage of {location} cannot be used as it is ({told}): whoever runs the server sees whether it is full or read only"
+        )
     if DAMAGED.search(text) or NO_TABLE.search(text) or not REMOTE.match(location):
         return InvalidTable(
             f"At {location} is no Lance table that can be read ({told}): restore its files, or deregister it"

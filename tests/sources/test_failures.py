@@ -1,0 +1,38 @@
+"""What Lance's library says was wrong, and what callers are told: its words are all there is to go by."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import BadRequest, CommitConflict, InvalidTable, LimnosError, NotFound, StorageFailed
+from limnos.sources.lance.failures import failure_of
+
+LOCAL, REMOTE = "file:///lake/t", "s3://lake/t"
+AT = ", /home/runner/work/lance/lance/rust/lance-file/src/writer/structural.rs:254:9"
+
+
+@pytest.mark.parametrize(
+    "location, text, kind",
+    [
+        (LOCAL, f"LanceError(IO): No space left on device (os error 28){AT}", StorageFailed),
+        (LOCAL, f"LanceError(IO): Too many open files (os error 24){AT}", StorageFailed),
+        (LOCAL, f"LanceError(IO): Read-only file system (os error 30){AT}", StorageFailed),
+        (LOCAL, f"LanceError(IO): Permission denied (os error 13){AT}", StorageFailed),
+        (LOCAL, f"LanceError(IO): Generic N/A error: Not found: /lake/t/data/1.lance: No such file or directory (os error 2){AT}", InvalidTable),
+        (LOCAL, f"Encountered corrupt file: Invalid manifest{AT}", InvalidTable),
+        (REMOTE, f"Generic S3 error: Error performing PUT: error sending request{AT}", StorageFailed),
+        (REMOTE, f"Generic S3 error: Client error with status 403 Forbidden: Access Denied{AT}", StorageFailed),
+        (LOCAL, f"Query Execution error: Error applying filter expression to batch: Arrow error: Divide by zero error{AT}", BadRequest),
+        (REMOTE, f"External error: Execution error: string size overflow on repeat, max size is 2147483647{AT}", BadRequest),
+        (REMOTE, f"External error: Query Execution error: Generic S3 error: Error performing GET: timed out{AT}", StorageFailed),
+        (LOCAL, f"LanceError(Arrow): Cast error: Cannot cast string 'a' to value of Int64 type{AT}", BadRequest),
+        (LOCAL, f"Commit conflict for version 7: somebody else{AT}", CommitConflict),
+        (LOCAL, f"Schema error: No field named x. Valid fields are id{AT}", NotFound),
+    ],
+)  # fmt: skip
+def test_a_failure_is_told_by_its_words(location: str, text: str, kind: type[LimnosError]) -> None:
+    """A full disk is no damaged table, a wrong expression is no refused storage; nothing of the library's own files is told."""
+    found = failure_of(location, text)
+
+    assert type(found) is kind
+    assert ".rs:" not in found.message
