@@ -1,0 +1,101 @@
+"""The requests of a fourth table of refusals, `source_topic_refusals.md`: of topics of a catalog that shows a Kafka cluster, a real broker.
+
+`python -m tests.http.gravitino.source_topic_refusals` writes it anew. Lists are not in it: others' topics are in the same cluster.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from limnos.config.settings import Sources
+from tests.brokers import KafkaServer, kafka_server
+from tests.http import cells
+from tests.http.cells import Case, own
+from tests.http.driver import API, Node, node_at
+
+TABLE = Path(__file__).with_suffix(".md")
+_USE = "use_catalog use_schema"
+CALLERS: dict[str, str] = {
+    "nobody": "",
+    "stranger": "",
+    "member": "",
+    "visitor": "use_catalog",
+    "uses": _USE,
+    "creator": f"{_USE} create_topic",
+    "consumer": f"{_USE} consume_topic",
+    "producer": f"{_USE} produce_topic",
+    "tabler": f"{_USE} create_table select_table modify_table",
+    "granter": "manage_grants",
+    "topic_owner": _USE,
+    "keeper": "use_catalog",
+    "owner": "",
+    "laker": "",
+    "admin": "",
+}
+"""Each column: what the caller is granted on the metalake. `topic_owner` owns the topics, `keeper` the schema, `owner` the catalog."""
+TOPICS = "/metalakes/{m}/catalogs/{c}/schemas/{s}/topics"
+ONE = f"{TOPICS}/{{topic}}"
+COMMENT = {"updates": [{"@type": "updateComment", "newComment": "c"}]}
+SETTING = {"updates": [{"@type": "setProperty", "property": "retention.ms", "value": "5000"}]}
+
+
+@contextmanager
+def node_over(folder: Path, server: KafkaServer) -> Iterator[Node]:
+    """A node whose catalog `bus` shows the cluster."""
+    address = f"127.0.0.1:{server.port}"
+    with node_at(folder, sources=Sources(allowed_addresses=(address,), timeout_s=25.0)) as node:
+        body = {"name": "bus", "type": "messaging", "provider": "kafka", "properties": {"bootstrap.servers": address}}
+        node.done("POST", f"{API}/lake/catalogs", body)
+        yield node
+
+
+def prepare(node: Node) -> None:
+    """Make everybody and everything that the rows speak of."""
+    lake, topics = f"{API}/lake", f"{API}/lake/catalogs/bus/schemas/default/topics"
+    for who in CALLERS:
+        if who not in ("nobody", "stranger", "admin"):
+            node.done("POST", f"{lake}/users", {"name": who})
+    own(node, "keeper", "SCHEMA", "bus.default")
+    for name in ("cells.t", *(f"cells.drop_{who}" for who in CALLERS)):
+        node.done("POST", topics, {"name": name})
+        own(node, "topic_owner", "TOPIC", f"bus.default.{name}")
+    for who, privileges in CALLERS.items():
+        if privileges:
+            cells.grant(node, who, privileges, kind="METALAKE", on="lake")
+    own(node, "owner", "CATALOG", "bus")
+    own(node, "laker", "METALAKE", "lake")
+
+
+def _case(route: str, thing: str, *names: str, body: object = None) -> Case:
+    return cells.case(route, thing, *names, root="/api", body=body)
+
+
+def cases(_node: Node, who: str) -> Iterator[Case]:
+    """The rows, as a caller asks them."""
+    at = ("lake", "bus")
+    yield _case(f"POST {TOPICS}", "in schema", *at, "default", body={"name": f"cells.new_{who}"})
+    yield _case(f"POST {TOPICS}", "taken name", *at, "default", body={"name": "cells.t"})
+    yield _case(f"GET {TOPICS}", "of no schema", *at, "gone")
+    yield _case(f"POST {TOPICS}", "in no schema", *at, "gone", body={"name": f"cells.new_{who}"})
+    for name, thing in (("cells.t", "topic"), ("cells.gone", "no topic")):
+        missing = name == "cells.gone"
+        yield _case(f"GET {ONE}", thing, *at, "default", name)
+        yield _case(f"PUT {ONE}", f"{thing}, comment", *at, "default", name, body=COMMENT)
+        yield _case(f"PUT {ONE}", f"{thing}, setting", *at, "default", name, body=SETTING)
+        yield _case(f"DELETE {ONE}", thing, *at, "default", name if missing else f"cells.drop_{who}")
+        yield _case("GET /metalakes/{m}/owners/{type}/{f}", thing, "lake", "topic", f"bus.default.{name}")
+        yield _case(
+            "PUT /metalakes/{m}/owners/{type}/{f}", thing, "lake", "topic", f"bus.default.{name}",
+            body={"name": "topic_owner", "type": "USER"},
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place, kafka_server() as running, node_over(Path(place), running) as shown:
+        prepare(shown)
+        told = cells.render(cells.answers(shown, cases, CALLERS), CALLERS)
+    words = TABLE.read_text(encoding="utf-8").partition("| route |")[0] if TABLE.exists() else ""
+    TABLE.write_text(f"{words}{told}\n", encoding="utf-8")

@@ -1,0 +1,72 @@
+"""Who may do what with topics of a cluster, cell by cell: the table in source_topic_refusals.md, asked of a node over a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.brokers import KafkaServer
+from tests.http import cells
+from tests.http.cells import Row, cell
+from tests.http.driver import API, Answer, Node
+from tests.http.gravitino import source_topic_refusals
+from tests.http.gravitino.source_topic_refusals import CALLERS
+
+pytestmark = pytest.mark.integration
+WRITTEN = dict(cells.written(source_topic_refusals.TABLE, CALLERS))
+Asked = dict[Row, dict[str, Answer]]
+LISTED = {"uses", "creator", "consumer", "producer", "tabler", "topic_owner", "keeper", "owner", "laker"}
+"""Who may list the topics of the schema."""
+SEES = {"consumer", "producer", "topic_owner", "keeper", "owner", "laker"}
+"""Who sees topics of others in that list."""
+
+
+@pytest.fixture(scope="module")
+def node(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with everybody and everything."""
+    with source_topic_refusals.node_over(tmp_path_factory.mktemp("topic_refusals"), kafka_server) as running:
+        source_topic_refusals.prepare(running)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def asked(node: Node) -> Asked:
+    """What every caller was answered in every row."""
+    return cells.answers(node, source_topic_refusals.cases, CALLERS)
+
+
+def test_every_row_is_asked(asked: Asked) -> None:
+    """The table has no row that is not asked, and each one that is."""
+    assert set(WRITTEN) == set(asked)
+
+
+@pytest.mark.parametrize("row", WRITTEN, ids=str)
+def test_cells(asked: Asked, row: Row) -> None:
+    """Every caller gets what the table states."""
+    assert {who: cell(row[0], asked[row][who]) for who in CALLERS} == WRITTEN[row]
+
+
+def test_lists_show_what_each_may_see(node: Node, asked: Asked) -> None:
+    """Who may use the schema may list, and sees the topics that may be loaded."""
+    assert asked
+    for who in CALLERS:
+        user = None if who == "nobody" else who
+        answer = node.ask("GET", f"{API}/lake/catalogs/bus/schemas/default/topics", user=user)
+        names = [each["name"] for each in answer.json().get("identifiers", ())] if answer.status == 200 else []
+
+        assert answer.status == (200 if who in LISTED else 403), who
+        assert ("cells.t" in names) is (who in SEES), who
+
+
+PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (route, f"no {thing}") in WRITTEN)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_a_refusal_does_not_tell_what_there_is(asked: Asked, pair: tuple[str, str, str]) -> None:
+    """Whoever is refused both ways hears the same words, but for the name, whether the cluster has the thing or not."""
+    route, there, gone = pair
+    for who in CALLERS:
+        first, second = asked[route, there][who], asked[route, gone][who]
+        if first.status == second.status == 403:
+            assert first["type"] == second["type"], who
