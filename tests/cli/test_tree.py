@@ -77,3 +77,28 @@ def test_another_system_is_listed_and_described(fake: Fake, limnos: Run) -> None
     assert isinstance(table, dict)
     assert (schema["kind"], schema["comment"]) == ("namespace", "c")
     assert (table["columns"], table["keys"]) == ({"id": "long required", "x": "jsonb"}, ["pk (PRIMARY_KEY)"])
+
+
+BUS = "/api/metalakes/lake/catalogs/bus"
+
+
+def test_topics_of_a_cluster_are_listed_described_and_owned(fake: Fake, limnos: Run) -> None:
+    """What is in the schemas of such a catalog is a topic, wherever a command has to know."""
+    page = "pageToken=&pageSize=1000"
+    catalog = {"name": "bus", "type": "messaging", "provider": "kafka", "properties": {}, "audit": {}}
+    topics = f"{BUS}/schemas/default/topics"
+    told = {"name": "orders", "comment": "c", "properties": {"partition-count": "3"}}
+    fake.on("GET", BUS, {"catalog": catalog})
+    fake.on("GET", f"/iceberg/v1/lake.bus/namespaces?parent=default&{page}", {"namespaces": []})
+    fake.on("GET", topics, {"identifiers": [{"namespace": ["lake", "bus", "default"], "name": "orders"}]})
+    fake.on("GET", f"{topics}/orders", {"topic": told})
+    fake.on("GET", "/api/metalakes/lake/owners/topic/bus.default.orders", {"owner": {"name": "ana", "type": "user"}})
+
+    listed, one = limnos("ls", "bus.default").result, limnos("describe", "bus.default.orders").result
+    owner = limnos("owner", "show", "bus.default.orders").result
+
+    assert listed == [{"name": "bus.default.orders", "kind": "topic", "path": ["bus", "default", "orders"]}]
+    assert isinstance(one, dict)
+    assert (one["kind"], one["comment"], one["properties"]) == ("topic", "c", {"partition-count": "3"})
+    assert isinstance(owner, dict)
+    assert (owner["kind"], owner["owner"]) == ("topic", "ana")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CONNECTION = Group("Connection", sort_key=100)
 URI_DEFAULT = "http://127.0.0.1:8090"
 
-Kind = Literal["metalake", "catalog", "namespace", "table", "view", "tag", "job_template"]
+Kind = Literal["metalake", "catalog", "namespace", "table", "view", "topic", "tag", "job_template"]
 KindFlag = Annotated[
     Kind | None,
     Parameter(

@@ -28,7 +28,7 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
         found = _FOUND[kind](client, path)
     except (NotFoundError, RefusedError):
         parts = display.parse(path)
-        if not 1 < len(parts) < 4 or not client.schemas.is_shown(parts[0]):
+        if kind == "topic" or not 1 < len(parts) < 4 or not client.schemas.holding(parts[0]):
             raise
         found = _shown(client, tuple(parts))
     return found | _protection(client, path, kind=kind)
@@ -54,6 +54,18 @@ def _shown(client: Client, parts: Parts) -> dict[str, object]:
         found["columns"] = {str(each.get("name")): _source_column(each) for each in _items(told, "columns")}
         found["keys"] = [f"{each.get('name')} ({each.get('indexType')})" for each in _items(told, "indexes")]
     return found
+
+
+def _topic(client: Client, path: str) -> dict[str, object]:
+    """Tell a topic of another system."""
+    parts, told = display.parse(path), client.schemas.topic(path)
+    return {
+        "kind": "topic",
+        "name": display.render(parts),
+        "path": parts,
+        "comment": told.get("comment"),
+        "properties": told.get("properties"),
+    }
 
 
 def _source_column(column: Json) -> str:
@@ -197,4 +209,4 @@ def _items(document: Json, key: str) -> list[Json]:
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-_FOUND = {"namespace": _namespace, "table": _table, "view": _view}
+_FOUND = {"namespace": _namespace, "table": _table, "view": _view, "topic": _topic}

@@ -124,9 +124,8 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
         rows = _nodes(client, parts)
     except (NotFoundError, RefusedError) as error:
         missing = error
-    if not rows and len(parts) < 3 and client.schemas.is_shown(parts[0]):
-        word = "namespace" if len(parts) == 1 else "table"
-        return [_row(child, word) for child in client.schemas.list(parts)]
+    if not rows and len(parts) < 3 and (held := client.schemas.holding(parts[0])):
+        return [_row(child, "namespace" if len(parts) == 1 else held) for child in client.schemas.list(parts)]
     with suppress(NotFoundError, DeniedError):  # who lists namespaces may be refused the tables beside them
         if not any(row["kind"] == "namespace" for row in rows):  # those of a directory are no nodes
             rows = [*(_row(child, "namespace") for child in client.lance.namespaces(parts)), *rows]

@@ -11,7 +11,7 @@ from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFou
 from limnos.client.flow import Flow, Resource, S, Scope, request, verb
 from limnos.client.lance import lance_request
 from limnos.client.paths import APART_WORDS, LEAVES, full_name, namespace_url, parts_of, table_url, view_url
-from limnos.client.schemas import sourced
+from limnos.client.schemas import holding
 from limnos.client.server import DEFAULT_SEPARATOR, separator
 from limnos.client.values import Parts
 from limnos.names import display
@@ -61,8 +61,8 @@ class Objects(Resource[S]):
             )
         if not found and (yield from self._is_lance(parts)):
             return "table"
-        if not found and (yield from sourced(self.scope, parts[0])):
-            return "namespace" if len(parts) == 2 else "table"
+        if not found and (held := (yield from holding(self.scope, parts[0]))):
+            return "namespace" if len(parts) == 2 else held
         if not found:
             raise _most_telling(parts, problems)
         return found[0]

@@ -24,7 +24,7 @@ APART_WORDS = frozenset(kind.word for kind in APART)
 """Kinds that lie in the metalake beside the tree: one name is all of their path."""
 
 
-LEAVES = frozenset({"table", "view"})
+LEAVES = frozenset({"table", "view", "topic"})
 """Kinds that lie in a namespace and hold nothing."""
 
 

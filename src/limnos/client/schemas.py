@@ -1,4 +1,4 @@
-"""Schemas and tables of catalogs that show another system (Gravitino REST).
+"""Schemas, tables and topics of catalogs that show another system (Gravitino REST).
 
 May import `model` and this room. Paths start with the catalog. What lies in the server's own tree is in `namespaces` and `tables`.
 """
@@ -29,18 +29,24 @@ class _TableAnswer(msgspec.Struct):
     table: Json
 
 
+class _TopicAnswer(msgspec.Struct):
+    topic: Json
+
+
 class _SchemaAnswer(msgspec.Struct):
     schema: Json
 
 
-def sourced(scope: Scope, catalog: str) -> Flow[bool]:
-    """Tell whether a catalog shows another system, as far as the caller may know."""
+def holding(scope: Scope, catalog: str) -> Flow[str]:
+    """Tell what is in the schemas of a catalog that shows another system, `table` or `topic`; of others, or unknown ones, nothing."""
     try:
         reply = yield request("GET", metalake_url(scope.metalake, "catalogs", catalog))
     except (NotFoundError, DeniedError):
-        return False
+        return ""
     provider = decode(reply, OneAnswer).catalog.provider
-    return provider in SOURCED and provider not in FEDERATED  # those are Iceberg's, as the server's own
+    if provider is None or provider not in SOURCED or provider in FEDERATED:  # those are Iceberg's, as the server's own
+        return ""
+    return "topic" if SOURCED[provider] == "STREAM" else "table"
 
 
 class Schemas(Resource[S]):
@@ -49,15 +55,17 @@ class Schemas(Resource[S]):
     __slots__ = ()
 
     @verb
-    def is_shown(self, catalog: str) -> Flow[bool]:
-        """Tell whether a catalog shows another system, as far as the caller may know."""
-        return (yield from sourced(self.scope, catalog))
+    def holding(self, catalog: str) -> Flow[str]:
+        """Tell what is in the schemas of a catalog that shows another system, `table` or `topic`; of others, or unknown ones, nothing."""
+        return (yield from holding(self.scope, catalog))
 
     @verb
     def list(self, path: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the schemas of a catalog, or the tables of a schema, as whole paths."""
+        """List the schemas of a catalog, or the tables or topics of a schema, as whole paths."""
         parts = parts_of(path)
-        url = schema_url(self.scope, parts[0]) if len(parts) == 1 else f"{schema_url(self.scope, *parts[:2])}/tables"
+        url = schema_url(self.scope, *parts[:2])
+        if len(parts) > 1:
+            url = f"{url}/{(yield from holding(self.scope, parts[0])) or 'table'}s"
         answer = decode((yield request("GET", url)), _ListAnswer)
         return tuple((*parts, each.name) for each in answer.identifiers)
 
@@ -73,6 +81,13 @@ class Schemas(Resource[S]):
         parts = parts_of(path, least=3)
         url = metalake_url(self.scope.metalake, "catalogs", parts[0], "schemas", parts[1], "tables", parts[2])
         return SourceTable(path=parts[:3], table=decode((yield request("GET", url)), _TableAnswer).table)
+
+    @verb
+    def topic(self, path: str | Sequence[str]) -> Flow[Json]:
+        """Load a topic: its comment, properties and audit."""
+        parts = parts_of(path, least=3)
+        url = metalake_url(self.scope.metalake, "catalogs", parts[0], "schemas", parts[1], "topics", parts[2])
+        return decode((yield request("GET", url)), _TopicAnswer).topic
 
 
 def schema_url(scope: Scope, catalog: str, *schema: str) -> str:
