@@ -124,7 +124,7 @@ def unmarked(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
             tag = base64.b64decode(rest, altchars=b"-_", validate=True).decode("ascii")
         except (binascii.Error, ValueError):
             continue
-        if tag.isprintable() and tag.endswith('"'):
+        if tag and tag.isprintable():  # there are servers that leave the quotes out
             found.append(tag)
     return (("if-none-match", ", ".join(found)),) if found else ()
 
