@@ -1,6 +1,6 @@
 """Filesets: where their files are, by names, from templates or from what their schema and catalog say; and what lies there.
 
-May import the rooms below. Knows no wire format. A fileset itself is found, listed, altered and dropped as what is in `services.leaves`. Every place
+May import the rooms below. Knows no wire format. A fileset itself is found, listed and altered as what is in `services.leaves`. Every place
 lies below the catalog's roots when the fileset is made, and is asked for again each time that it is told or listed.
 """
 
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.files import is_within, normalise
-from limnos.model.errors import BadRequest, NotFound
+from limnos.model.errors import BadRequest, NotFound, Unavailable
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord, FilesetRecord, NamespaceRecord
 from limnos.model.uuids import new_uuid
 from limnos.names.iceberg import render
-from limnos.services.leaves import leaf_create, leaf_load
+from limnos.services.fileset_purges import fileset_purge_later
+from limnos.services.leaves import leaf_create, leaf_drop, leaf_insert, leaf_load
 from limnos.services.places import place_of
 from limnos.services.table_formats import require_held
 
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.model.entities import Node
+    from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.context import Context
+    from limnos.services.leaves import LeafCreate, LeafDrop
     from limnos.services.places import Place
     from limnos.services.scene import Scene, Scope
+    from limnos.store.tx import Tx
 
 UNKNOWN: Final = "unknown"
 """The name of a location that came without one."""
@@ -74,7 +78,63 @@ async def fileset_create(ctx: Context, scope: Scope, *, path: Levels, request: F
     if not record.external:
         for location in record.locations.values():
             ctx.services.files.make_directory(location, roots=place.roots)
-    return await leaf_create(ctx, scope, path=path, kind=Kind.FILESET, record=lambda _: record)
+    return await leaf_create(ctx, scope, path=path, kind=Kind.FILESET, record=lambda _: record, insert=fileset_insert)
+
+
+def fileset_insert(tx: Tx, permit: Permit[LeafCreate]) -> Node:
+    """Insert the fileset with its places. Raises BadRequest where a managed one would share files, Unavailable where files are going."""
+    record = cast("FilesetRecord", permit.command.record)
+    locations = tuple(record.locations.values())
+    tx.fileset_places.lock(locations)
+    for location in locations:
+        _require_free(tx, location, managed=not record.external)
+    node = leaf_insert(tx, permit)
+    tx.fileset_places.create(node.id, locations, managed=not record.external)
+    return node
+
+
+def _require_free(tx: Tx, location: str, *, managed: bool) -> None:
+    """Refuse a place where a managed fileset would own files of others.
+
+    One that was dropped by its own owner, at this very place, makes way, and its files are the new one's: it cannot be brought back after that.
+    """
+    for rival in tx.fileset_places.rivals(location, but=0):
+        if rival.going:
+            raise Unavailable(
+                f"Files of a fileset that was dropped are being deleted at {rival.location}: try again when that is done",
+                retry_after_s=5,
+            )
+        if not (managed and rival.managed):
+            continue
+        if rival.is_trashed and rival.location == location and tx.trash.is_own(rival.node_id):
+            tx.trash.forget(rival.node_id)
+            tx.fileset_places.clear(rival.node_id)
+            continue
+        raise BadRequest(
+            f"Another managed fileset lies at {rival.location}, and its files go with it: choose a location of its own, or make an external "
+            "fileset (what was dropped keeps its place for a while)"
+        )
+    if managed and tx.documents.claims(location):
+        raise BadRequest(
+            f"A table lies at, above or below {location}: choose a location of its own, or make an external fileset"
+        )
+
+
+async def fileset_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
+    """Drop a fileset; when it cannot be brought back any longer, the files of a managed one go. Raises NotFound, Forbidden, Protected."""
+    await leaf_drop(ctx, scope, path=path, kind=Kind.FILESET, delete=fileset_delete)
+    if not ctx.services.defaults.keep_dropped_ms:
+        ctx.services.wake_worker()
+
+
+def fileset_delete(tx: Tx, permit: Permit[LeafDrop]) -> None:
+    """Drop the fileset; where nothing is kept, its files go now."""
+    command = permit.command
+    held = tx.nodes.confirm(command.node)
+    managed = not cast("FilesetRecord", held.record).external
+    tx.nodes.drop(held, keep_ms=command.keep_ms, purges=managed)
+    if managed and not command.keep_ms:
+        fileset_purge_later(tx, catalog=held.zone, fileset=held.id)
 
 
 def _record(scene: Scene, path: Levels, *, request: FilesetRequest, uuid: str) -> FilesetRecord:

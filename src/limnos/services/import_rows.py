@@ -17,13 +17,15 @@ from limnos.formats.lance_manifests import SCHEMES, check_branch, is_staged_name
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import HELD, ROOT_ID, TABLE_FORMATS, Home, Kind, name_space_of
 from limnos.model.privileges import check_binding, parse_privilege
-from limnos.model.records import CatalogRecord, MetalakeRecord, RoleRecord, ViewRecord, encode
+from limnos.model.records import CatalogRecord, FilesetRecord, MetalakeRecord, RoleRecord, ViewRecord, encode
 from limnos.names.path import PARTS_MAX
 from limnos.services.import_checks import KINDS, is_lance, told_of
 from limnos.services.nested import nests
 from limnos.services.tag_values import check_value
 from limnos.services.users import check_principal_name
 from limnos.store import imports
+from limnos.store.fileset_places import PUT as PLACE_PUT
+from limnos.store.fileset_places import place_rows
 from limnos.store.imports import Import, Ref
 
 if TYPE_CHECKING:
@@ -390,6 +392,9 @@ class Part:
             "id": new.new_id, "zone": self._zone(new), "parent": parent_id, "kind": int(new.kind), "space": name_space_of(new.kind, new.provider),
             "name": name, "format": table_format, "implicit": ready.record.implicit, "record": encode(stored), **self._audit(audit),
         })  # fmt: skip
+        if isinstance(stored, FilesetRecord):
+            for row in place_rows(new.new_id, stored.locations.values(), managed=not stored.external):
+                self._row(PLACE_PUT, row)
         self._own(ready.record, new.new_id)
         if ready.document is not None:
             self._documents.append((new.new_id, ready.document, ready.number))

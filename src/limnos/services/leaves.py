@@ -88,9 +88,10 @@ def leaves_list(scene: Scene, namespace: Levels, *, kind: Kind) -> list[Node]:
 
 
 async def leaf_create(
-    ctx: Context, scope: Scope, *, path: Levels, kind: Kind, record: Callable[[Scene], NodeRecord]
-) -> Node:
-    """Make an object; its maker owns it. Raises AlreadyExists, NotFound (namespace), InvalidName, Unsupported, Forbidden."""
+    ctx: Context, scope: Scope, *, path: Levels, kind: Kind, record: Callable[[Scene], NodeRecord],
+    insert: Callable[[Tx, Permit[LeafCreate]], Node] | None = None,
+) -> Node:  # fmt: skip
+    """Make an object; its maker owns it. `insert` does more than `leaf_insert`. Raises AlreadyExists, NotFound (namespace), InvalidName, Unsupported, Forbidden."""
     check_gravitino_name(path[-1])
 
     def decide(scene: Scene) -> Permit[LeafCreate]:
@@ -104,7 +105,7 @@ async def leaf_create(
         return scene.permit(command, decision)
 
     try:
-        return await ctx.write(scope, decide, leaf_insert)
+        return await ctx.write(scope, decide, insert or leaf_insert)
     except AlreadyExists:
         raise exists(path, kind) from None
 
@@ -149,14 +150,17 @@ def leaf_update(tx: Tx, permit: Permit[LeafAlter]) -> Node:
     return tx.nodes.by_id(held.id)
 
 
-async def leaf_drop(ctx: Context, scope: Scope, *, path: Levels, kind: Kind) -> None:
-    """Drop an object; it can be brought back for a while. Raises NotFound, Forbidden, Protected."""
+async def leaf_drop(
+    ctx: Context, scope: Scope, *, path: Levels, kind: Kind,
+    delete: Callable[[Tx, Permit[LeafDrop]], None] | None = None,
+) -> None:  # fmt: skip
+    """Drop an object; it can be brought back for a while. `delete` does more than `leaf_delete`. Raises NotFound, Forbidden, Protected."""
 
     def decide(scene: Scene) -> Permit[LeafDrop]:
         found = leaf_find(scene, path, kind=kind, action=Action(f"{kind.word}_drop"))
         return scene.permit(LeafDrop(found.entity, scene.defaults.keep_dropped_ms), found.decision)
 
-    await ctx.write(scope, decide, leaf_delete)
+    await ctx.write(scope, decide, delete or leaf_delete)
 
 
 def leaf_delete(tx: Tx, permit: Permit[LeafDrop]) -> None:

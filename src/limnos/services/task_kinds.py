@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import msgspec
 
 from limnos.model.errors import StorageFailed, Unavailable
+from limnos.services.fileset_purges import FILESET_PURGE, FilesetPurgePayload, fileset_purge_run
 from limnos.services.importing import PRUNE_IMPORT, PruneImport, import_prune, imports_prune
 from limnos.services.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_run
 from limnos.services.lance_purges import LancePurgePayload, lance_purge_run
@@ -97,6 +98,10 @@ async def _clean(work: Work, payload: JanitorPayload) -> Outcome:
     return Outcome(f"took away {len(gone)}", msgspec.json.encode(told_next).decode())
 
 
+async def _purge_fileset(work: Work, payload: FilesetPurgePayload) -> Outcome:
+    return Outcome(await fileset_purge_run(work, payload))
+
+
 async def _compact(work: Work, payload: CompactPayload) -> Outcome:
     return Outcome(await compact_run(work, payload))
 
@@ -152,6 +157,7 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
         for kind in (
             TaskKind(PURGE, told(PurgePayload, _purge), tries=5),
             TaskKind(LANCE_PURGE, told(LancePurgePayload, _purge_lance), tries=5),
+            TaskKind(FILESET_PURGE, told(FilesetPurgePayload, _purge_fileset), tries=5),
             TaskKind(COMPACT, told(CompactPayload, _compact), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True),
             TaskKind(TEND, told(CompactPayload, _compact), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True),
             TaskKind(PRUNE_OUTCOMES, told(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),

@@ -20,6 +20,7 @@ from limnos.model.kinds import Kind
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
 from limnos.names.path import PARTS_MAX
+from limnos.services.fileset_purges import fileset_purge_later
 from limnos.services.lance_tables import LANCE_PURGE, lance_purge_of
 from limnos.services.namespaces import parent_of
 from limnos.services.objects import codec_of
@@ -280,7 +281,7 @@ def undrop_run(tx: Tx, permit: Permit[Undrop]) -> tuple[int, int] | None:
 def trash_sweep(tx: Tx) -> int:
     """Let go of what was kept long enough, so many at most; returns how many.
 
-    A Lance table was dropped with its files, so those go now; a dataset of SQL++, too.
+    A Lance table was dropped with its files, so those go now; a dataset of SQL++ and a managed fileset, too.
     """
     found = trash_expired(tx)
     for each in found:
@@ -288,6 +289,8 @@ def trash_sweep(tx: Tx) -> int:
             tx.tasks.create(LANCE_PURGE, lance_purge_of(each.zone, each.location))
         elif each.purges and each.location is not None and each.metadata_location is not None:
             purge_later(tx, catalog=each.zone, metadata_location=each.metadata_location, location=each.location)
+        elif each.purges:
+            fileset_purge_later(tx, catalog=each.zone, fileset=each.node_id)
     return sum(tx.trash.forget(each.node_id) for each in found)
 
 

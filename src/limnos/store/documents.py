@@ -90,14 +90,14 @@ def _down_to(parent: str) -> tuple[tuple[str, ...], str]:
     return places, msgspec.json.encode(places).decode()
 
 
-def _around(location: str) -> dict[str, Value]:
+def around(location: str) -> dict[str, Value]:
     """The parameters of the looks above and below a location: what lies in it sorts between its slash and the next sign."""
     return {"above": _down_to(location[: location.rfind("/")])[1], "low": f"{location}/", "high": f"{location}0"}
 
 
 def claims_read(location: str) -> Load[list[tuple[int, str]]]:
     """Read the tables (id, location) at a location, above it, and below it (at most `CLAIMS_MAX` of these)."""
-    rows = yield CLAIMS, _around(location) | {"location": location, "limit": CLAIMS_MAX}
+    rows = yield CLAIMS, around(location) | {"location": location, "limit": CLAIMS_MAX}
     return [(row[0], row[1]) for row in rows]
 
 
@@ -110,7 +110,7 @@ class DocumentWrites:
     def create(self, document: Document) -> None:
         """Insert a document. Raises BadRequest when another table lies at its location, above it or below it."""
         self._lock(document)
-        params = self._params(document) | _around(document.location) | {"version": document.version}
+        params = self._params(document) | around(document.location) | {"version": document.version}
         if self.tx.count(INSERT, params) == 0:
             self._refuse_location(document)
             if self.tx.count(INSERT, params) == 0:
@@ -156,7 +156,7 @@ class DocumentWrites:
 
     def claims(self, location: str) -> list[tuple[int, str]]:
         """As `claims_read`, inside the transaction."""
-        rows = self.tx.rows(CLAIMS, _around(location) | {"location": location, "limit": CLAIMS_MAX})
+        rows = self.tx.rows(CLAIMS, around(location) | {"location": location, "limit": CLAIMS_MAX})
         return [(row[0], row[1]) for row in rows]
 
     def _lock(self, document: Document) -> None:

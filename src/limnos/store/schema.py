@@ -330,6 +330,17 @@ Index("pipeline_run_metalake", pipeline_run.c.metalake_id, pipeline_run.c.id)
 Index("pipeline_run_pipeline", pipeline_run.c.pipeline_id, pipeline_run.c.id)
 Index("pipeline_run_ended", pipeline_run.c.ended_at)
 
+fileset_place = Table(
+    "fileset_place",
+    metadata,
+    Column("node_id", Id, nullable=False),
+    Column("location", Name, nullable=False),
+    Column("managed", Boolean, nullable=False),
+    Column("going", Boolean, nullable=False),
+    PrimaryKeyConstraint("node_id", "location"),
+)
+Index("fileset_place_location", fileset_place.c.location)
+
 template_job = Table(
     "template_job",
     metadata,

@@ -15,6 +15,7 @@ from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, EPOCH, Chang
 from limnos.store.dependencies import DependencyWrites
 from limnos.store.documents import DocumentWrites
 from limnos.store.faults import fault_point
+from limnos.store.fileset_places import FilesetPlaceWrites
 from limnos.store.idempotency import OutcomeWrites
 from limnos.store.imports import ImportWrites
 from limnos.store.lance_versions import LanceVersionWrites
@@ -132,6 +133,11 @@ class Tx:
     def attachments(self, kind: Kind) -> AttachmentWrites:
         """What tags, or policies, are on."""
         return AttachmentWrites(self, kind)
+
+    @property
+    def fileset_places(self) -> FilesetPlaceWrites:
+        """Where filesets lie."""
+        return FilesetPlaceWrites(self)
 
     @property
     def template_jobs(self) -> TemplateJobWrites:

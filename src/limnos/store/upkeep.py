@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.store import (
     attachments,
     dependencies,
+    fileset_places,
     lance_versions,
     lineage,
     models,
@@ -37,7 +38,7 @@ def feed_prune(tx: Tx, *, keep_ms: int) -> int:
 
 SWEEPS: tuple[Sql, ...] = (
     roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS,
-    lance_versions.SWEEP, *statistics.SWEEPS,
+    lance_versions.SWEEP, *statistics.SWEEPS, fileset_places.SWEEP,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip
 """For each table whose rows a drop leaves behind, the statement that deletes those of objects that are gone."""

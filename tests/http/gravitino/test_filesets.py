@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.driver import API, OWN, Node
+from limnos.model.permits import upkeep_permit
+from limnos.services.fileset_purges import FILESET_PURGE
+from limnos.services.trash import trash_sweep
+from limnos.store.sql import Sql
+from tests.http.driver import API, OWN, Node, grant
 
 CATALOG = f"{API}/lake/catalogs/files"
 FILESETS = f"{CATALOG}/schemas/raw/filesets"
@@ -143,6 +147,118 @@ def test_a_catalog_cannot_open_what_the_server_does_not_allow(files: Node) -> No
     ]
 
     assert [answer.status for answer in answers] == [400, 400]
+
+
+def directory_of(fileset: dict) -> Path:
+    """Where a fileset's files are on this machine."""
+    return Path(str(fileset["storageLocation"]).removeprefix("file://"))
+
+
+def fill(fileset: dict) -> Path:
+    """Put files into a fileset; returns its directory."""
+    directory = directory_of(fileset)
+    (directory / "day=1").mkdir(parents=True)
+    (directory / "day=1" / "a.csv").write_text("1")
+    (directory / "b.csv").write_text("2")
+    return directory
+
+
+def upkeep(node: Node) -> None:
+    """Let time pass until nothing is kept in the trash, and do what is left to do then."""
+    store = node.built.services.store
+    node.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql("UPDATE trash SET expires_at = 0"), {})))
+    node.runner.run(store.submit(upkeep_permit("t"), trash_sweep))
+    while node.runner.run(node.built.upkeep.run_one()):
+        pass
+
+
+def kept(node: Node) -> list[str]:
+    """What tasks tell that deleted files of filesets."""
+    found = node.get(f"{OWN}/tasks?state=done").json()["tasks"]
+    return [str(each["result"]) for each in found if each["kind"] == FILESET_PURGE]
+
+
+def test_files_go_when_a_managed_fileset_is_gone(files: Node) -> None:
+    """Not while it can be brought back; those of an external one stay; links are not followed."""
+    managed = fill(make(files, name="m"))
+    root = managed.parent
+    outside = root / "outside"
+    outside.mkdir()
+    (outside / "x.csv").write_text("x")
+    (managed / "link").symlink_to(outside)
+    external = root / "ext"
+    external.mkdir()
+    (external / "e.csv").write_text("e")
+    make(files, name="e", type="external", storageLocation=f"file://{external}")
+
+    for name in ("m", "e"):
+        files.done("DELETE", f"{FILESETS}/{name}")
+    there = (managed / "b.csv").exists()
+    upkeep(files)
+
+    assert there
+    assert not (managed / "b.csv").exists()
+    assert not (managed / "day=1").exists()
+    assert (outside / "x.csv").exists()
+    assert (external / "e.csv").exists()
+
+
+def test_files_stay_where_others_lie(files: Node) -> None:
+    """Another fileset below, above or at the place keeps everything, and the task says so."""
+    directory = fill(make(files, name="m"))
+    make(files, name="inside", type="external", storageLocation=f"file://{directory}/day=1")
+    files.done("DELETE", f"{FILESETS}/m")
+    upkeep(files)
+
+    (told,) = kept(files)
+    assert (directory / "b.csv").exists()
+    assert f"another fileset or a table lies at file://{directory}/day=1" in told
+
+
+def test_managed_filesets_share_no_files(files: Node) -> None:
+    """One at, above or below the place of another one, or of a table, is refused; an external one is not."""
+    root = warehouse(files)
+    make(files, name="m", storageLocation=f"{root}/a/b")
+    places = {"at": f"{root}/a/b", "below": f"{root}/a/b/c", "above": f"{root}/a"}
+    refused = {key: files.post(FILESETS, {"name": key, "storageLocation": at}) for key, at in places.items()}
+    shared = [make(files, name=key, type="external", storageLocation=at)["name"] for key, at in places.items()]
+    beside = make(files, name="beside", storageLocation=f"{root}/a/bc")["name"]
+
+    assert {key: (each.status, each["code"]) for key, each in refused.items()} == dict.fromkeys(places, (400, 1001))
+    assert all(f"Another managed fileset lies at {root}/a/b" in str(each["message"]) for each in refused.values())
+    assert (shared, beside) == (list(places), "beside")
+
+
+def test_a_place_is_free_again(files: Node) -> None:
+    """Whoever dropped a fileset makes another one there, whose the files are then; nobody else does while it can be brought back."""
+    root = warehouse(files)
+    directory = fill(make(files, name="m", storageLocation=f"{root}/a"))
+    files.done("DELETE", f"{FILESETS}/m")
+    grant(files, "ann", "use_catalog use_schema create_fileset", kind="catalog", on="files")
+    other = files.ask("POST", FILESETS, {"name": "n", "storageLocation": f"{root}/a"}, user="ann")
+    own = files.post(FILESETS, {"name": "n", "storageLocation": f"{root}/a"})
+    upkeep(files)
+
+    assert (other.status, own.status) == (400, 200)
+    assert (directory / "b.csv").exists()
+    assert kept(files) == []
+
+
+def test_nothing_is_made_where_files_are_going(files: Node) -> None:
+    """Until the task has ended, also no external fileset; after it the place is free."""
+    made = make(files, name="m")
+    directory = fill(made)
+    store = files.built.services.store
+    files.done("DELETE", f"{FILESETS}/m")
+    files.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql("UPDATE trash SET expires_at = 0"), {})))
+    files.runner.run(store.submit(upkeep_permit("t"), trash_sweep))
+    body = {"name": "n", "type": "external", "storageLocation": f"file://{directory}/day=1"}
+    early = files.post(FILESETS, body)
+    upkeep(files)
+    late = files.post(FILESETS, body)
+
+    assert (early.status, early.headers["retry-after"], late.status) == (503, "5", 200)
+    assert not (directory / "b.csv").exists()
 
 
 def test_topics(node: Node) -> None:

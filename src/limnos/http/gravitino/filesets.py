@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.leaves import Leaf, named, place_of
+from limnos.http.gravitino.leaves import Leaf, dropped, named, place_of
 from limnos.http.gravitino.told import Body, told, told_body
 from limnos.http.gravitino.updates import (
     RemoveProperty,
@@ -78,6 +78,13 @@ async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates)
     return await _LEAF.change(request, ctx, updates=updates)
 
 
+async def fileset_drop(request: Request, ctx: Context) -> Response:
+    """Drop a fileset; a missing one is no failure."""
+    place, name = named(request)
+    path = await place.path(ctx, name)
+    return await dropped(filesets.fileset_drop(ctx, place.scope, path=path), Kind.FILESET.word)
+
+
 async def file_location(request: Request, ctx: Context) -> Response:
     """Answer where a file of a fileset lies."""
     place, _ = named(request)
@@ -112,7 +119,7 @@ ROUTES: tuple[Route[Handler], ...] = (
         "PUT", f"{_FILESETS}/{{fileset}}", told_body(_ONE % "ALTER", FilesetUpdates, fileset_alter), "alter-fileset",
         asks=(Action.FILESET_ALTER,),
     ),
-    Route("DELETE", f"{_FILESETS}/{{fileset}}", told(_ONE % "DROP", _LEAF.drop), "drop-fileset"),
+    Route("DELETE", f"{_FILESETS}/{{fileset}}", told(_ONE % "DROP", fileset_drop), "drop-fileset"),
     Route("GET", f"{_FILESETS}/{{fileset}}/files", told(_ONE % "LIST_FILES", files_list), "list-fileset-files"),
     Route("GET", f"{_FILESETS}/{{fileset}}/location", told(_ONE % "GET", file_location), "get-file-location"),
 )  # fmt: skip

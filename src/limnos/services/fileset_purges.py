@@ -1,0 +1,79 @@
+"""The files of a managed fileset that was dropped for good: deleted by a task, unless another fileset or a table lies at, above or below its place.
+
+May import the rooms below. From the transaction that lets go of the fileset until the task has ended, its places are going: no fileset is made there meanwhile. As with
+tables, nothing is deleted but what lies below its own location and within its catalog's roots, and no link is followed out of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.files import store_for
+from limnos.services.purges import KEPT, Purge, PurgePayload, roots_of
+from limnos.store.nodes import catalog_properties
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limnos.services.work import Work
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.purge")
+FILESET_PURGE: Final = "purge-fileset"
+
+
+class FilesetPurgePayload(msgspec.Struct):
+    """What the drop left: the fileset's id, its catalog and its locations."""
+
+    catalog: int
+    fileset: int
+    locations: tuple[str, ...]
+
+
+def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
+    """Leave the task that deletes a fileset's files, in the transaction that lets go of it."""
+    locations = tx.fileset_places.begin(fileset)
+    if locations:
+        payload = FilesetPurgePayload(catalog, fileset, tuple(locations))
+        tx.tasks.create(FILESET_PURGE, msgspec.json.encode(payload).decode())
+
+
+async def fileset_purge_run(work: Work, payload: FilesetPurgePayload) -> str | None:
+    """Delete a dropped fileset's files; returns what was kept and why, None when nothing was."""
+    roots = await roots_of(work, payload.catalog)
+    told = (
+        [KEPT] if roots is None else [await _purge(work, payload, location=at, roots=roots) for at in payload.locations]
+    )
+    await work.submit(lambda tx: tx.fileset_places.clear(payload.fileset))
+    return "; ".join(filter(None, told)) or None
+
+
+async def _purge(work: Work, payload: FilesetPurgePayload, *, location: str, roots: tuple[str, ...]) -> str:
+    properties = await work.submit(lambda tx: catalog_properties(tx, payload.catalog))
+    rivals = await work.submit(lambda tx: rivals_of(tx, location, fileset=payload.fileset))
+    if rivals:
+        log.warning("files of a dropped fileset are kept", task=work.task_id, location=location, rivals=rivals[:10])
+        return f"kept everything at {location}: another fileset or a table lies at {rivals[0]}"
+    told = PurgePayload(metadata_location=location, catalog=payload.catalog, roots=roots, location=location)
+    done = await work.apart(FilesetPurge(told, properties, rivals=(), allowed=work.allowed).run)
+    log.info("purged", task=work.task_id, location=location, files=done.deleted)
+    if not done.kept:
+        return ""
+    return f"deleted {done.deleted} files at {location}; kept {done.kept}, as they are not the fileset's own: {', '.join(done.kept_first)}"
+
+
+def rivals_of(tx: Tx, location: str, *, fileset: int) -> list[str]:
+    """Return where other filesets, and tables, lie at, above or below a place."""
+    places = [each.location for each in tx.fileset_places.rivals(location, but=fileset)]
+    return [*places, *(place for _, place in tx.documents.claims(location))]
+
+
+class FilesetPurge(Purge):
+    """A purge whose files are all that lie below a place."""
+
+    def _files(self) -> Iterator[str]:
+        location = self.payload.metadata_location
+        yield from store_for(location, self.properties).below(location)

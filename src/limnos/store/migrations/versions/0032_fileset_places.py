@@ -1,0 +1,37 @@
+"""Where filesets lie.
+
+Revision ID: 0032
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from limnos.model.kinds import Kind
+from limnos.model.records import FilesetRecord
+from limnos.store.schema import fileset_place
+
+revision = "0032"
+down_revision = "0027"
+_FILESETS = sa.text(f"SELECT id, record FROM node WHERE kind = {int(Kind.FILESET)}")
+
+
+def upgrade() -> None:
+    """Make the table, and write where the filesets that are there lie. The release before does not ask for it.
+
+    Those that are gone for good are swept.
+    """
+    bind = op.get_bind()
+    if not sa.inspect(bind).has_table(fileset_place.name):
+        fileset_place.create(bind)
+    for node_id, data in bind.execute(_FILESETS).all():
+        record = FilesetRecord.read(bytes(data))
+        for location in dict.fromkeys(record.locations.values()):
+            row = {"node_id": node_id, "location": location, "managed": not record.external, "going": False}
+            bind.execute(fileset_place.insert().values(**row))
+
+
+def downgrade() -> None:
+    """Take it away."""
+    fileset_place.drop(op.get_bind())
