@@ -10,6 +10,7 @@ from limnos.store.sql import Sql
 
 LEFT_OUT = {
     "change": "what happened, not what is: an import begins a feed of its own",
+    "fileset_place": "what the records of filesets say, to be found by place: an import writes its own",
     "idempotency": "outcomes for clients that ask this very store again",
     "import_object": "the state of an import under way",
     "lineage_column": "said by runs; the datasets of outside systems in it are nobody's objects",
