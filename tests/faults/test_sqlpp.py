@@ -27,7 +27,7 @@ create external dataset `{0}`.e(t) using localfs (("path"="localhost://{{files}}
 STATEMENTS = {
     "create-dataverse": ("create dataverse `{0}`.a", "create dataverse `{0}`.b.c"),
     "mark-dataverse": ("create dataverse `{0}`.a", "create dataverse `{0}`"),
-    "create-type": (MADE, "create type `{0}`.other as closed {{ id: bigint, inner: {{ deep: string }} }}"),
+    "create-type": (MADE, "create type `{0}`.other as closed {{ id: bigint, word: string? }}"),
     "create-dataset": (MADE, "create dataset `{0}`.other(t) primary key id"),
     "create-external": (MADE, 'create external dataset `{0}`.other(t) using localfs (("path"="localhost://{{files}}"), ("format"="json"))'),
     "create-index": (MADE, "create index other on `{0}`.d(word)"),

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import resource
+import shutil
 import signal
 import socket
 import sys
@@ -65,6 +66,7 @@ def main() -> None:
         except OSError:
             data, descriptors = b"", []
         if not data and not descriptors:
+            shutil.rmtree(start.scratch, ignore_errors=True)  # a server that was killed does it no more
             os.killpg(0, signal.SIGKILL)
         for descriptor in descriptors:
             served = _Served(socket.socket(fileno=descriptor), begun, places=places)
