@@ -220,6 +220,30 @@ def test_what_is_not_there_is_not_made_by_looking(bus: Bus) -> None:
     assert bus.node.done("DELETE", f"{TOPICS}/__consumer_offsets")["dropped"] is False
 
 
+def test_another_spelling_of_a_name_is_no_way_round_a_right(bus: Bus) -> None:
+    """What can be no topic's name is not there, also where a part of it is a topic's that the caller may not have."""
+    node, (name,) = bus.node, bus.made("a")
+    grant(node, "bea", "use_catalog use_schema consume_topic produce_topic", kind="CATALOG", on="bus")
+    grant(node, "bea", "consume_topic produce_topic", kind="TOPIC", on=f"bus.default.{name}", condition="deny")
+    assert node.get(f"{TOPICS}/{name}", user="bea").status == 403
+
+    for other in (
+        f"{name}%00",
+        f"{name}%00x",
+        name.upper(),
+        f"{name}%20",
+        f"{name}%0A",
+        "a%2Fb",
+        "gr%C3%B6%C3%9Fe",
+        "x" * 250,
+    ):
+        path = f"{TOPICS}/{other}"
+        assert node.get(path, user="bea").status in (400, 404), other
+        assert node.put(path, _updates(_set("retention.ms", "1")), user="bea").status in (400, 404), other
+        assert node.delete(path).status in (200, 400), other
+    assert bus.seen() == ["a"]
+
+
 def test_topic_is_dropped_with_what_stands_for_it(bus: Bus) -> None:
     """Gone from the cluster and the lists at once; one of the same name made later has neither comment nor rights of it."""
     name = f"{bus.mine}a"

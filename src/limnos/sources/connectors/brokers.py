@@ -6,6 +6,7 @@ asked of them it is seen that each is one that the server talks to. Comments are
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import contextmanager
 from itertools import chain, repeat
@@ -48,6 +49,7 @@ _INTERNAL: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
 )
 """Topics in which Kafka keeps what is its own."""
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PAUSES_S: Final = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 """A change is the controller's at once and the brokers' a moment later: that moment is waited for, so that who changed something sees it."""
 
@@ -128,7 +130,7 @@ class Brokers:
         """Return a topic with all its settings but secret ones."""
         _require_schema(schema)
         with self._asking(_about(topic)) as asked:
-            entries, found = asked.settings(topic), asked.topic(topic)
+            found, entries = asked.topic(topic), asked.settings(topic)
         stated = {
             name: each.value for name, each in entries.items() if each.value is not None and not each.is_sensitive
         }
@@ -240,7 +242,12 @@ class _Question(NamedTuple):
                     raise
 
     def topic(self, topic: str) -> TopicDescription:
-        """Return what the brokers say of a topic. Raises KafkaException, NotFound for one of Kafka's own."""
+        """Return what the brokers say of a topic. Raises KafkaException, NotFound for one of Kafka's own.
+
+        What can be no topic's name is not asked for: the library ends a name at its first zero, and would find another topic.
+        """
+        if _NAME.fullmatch(topic) is None:
+            raise NotFound(f"{_about(topic)} does not exist in the source", kind="topic")
         asked = self.client.describe_topics(TopicCollection([topic]), request_timeout=self.left_s())
         found: TopicDescription = self.answer(asked[topic])
         if found.is_internal or topic in _INTERNAL:
