@@ -747,6 +747,35 @@ def statistics_update(rig: Rig) -> Case:
     return Case("PUT", path, {"updates": {"custom-a": 1, "custom-b": 2}}, is_done)
 
 
+def tag_values(rig: Rig) -> Case:
+    """Put two values of a tag, and another tag, on a column."""
+    tag, lake = _table(rig), GRAVITINO
+    for name in ("one", "two"):
+        rig.admin.do("POST", f"{lake}/tags", {"name": f"{name}{tag}"})
+    path = f"{lake}/objects/COLUMN/main.{tag}.t.id/tags"
+    pairs = [{"name": f"one{tag}", "value": "x"}, {"name": f"one{tag}", "value": "y"}, {"name": f"two{tag}"}]
+
+    def is_done() -> bool:
+        found = rig.admin.do("GET", f"{path}?details=true").body["tags"]
+        told = {each["name"]: each["assignmentValues"] for each in found}
+        assert told in ({}, {f"one{tag}": ["x", "y"], f"two{tag}": []}), f"half attached: {found}"
+        return bool(told)
+
+    return Case("POST", path, {"tagsToAdd": pairs}, is_done)
+
+
+def column_statistics(rig: Rig) -> Case:
+    """Write two statistics of a column."""
+    path = f"{GRAVITINO}/objects/COLUMN/main.{_table(rig)}.t.id/statistics"
+
+    def is_done() -> bool:
+        found = rig.admin.do("GET", path).body["statistics"]
+        assert len(found) in (0, 2), f"half written: {found}"
+        return bool(found)
+
+    return Case("PUT", path, {"updates": {"custom-a": 1, "custom-b": 2}}, is_done)
+
+
 WITH_FILE = (
     sqlpp_dataset,
     table_create,
@@ -760,7 +789,7 @@ WITH_FILE = (
 """They write a metadata file before their transaction."""
 MUTATIONS = (
     namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, names_migrate, names_switch, names_nest, names_unnest, names_unswitch, names_unrename, import_finish, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
-    sqlpp_dataset, sqlpp_dataverse_drop, lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish, policies_associate, model_link, fileset_create,
+    sqlpp_dataset, sqlpp_dataverse_drop, lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish, policies_associate, model_link, fileset_create, tag_values,
 )  # fmt: skip
-WITHOUT_CHANGES = (lineage_take, step_put, import_feed, statistics_update)
+WITHOUT_CHANGES = (lineage_take, step_put, import_feed, statistics_update, column_statistics)
 """They leave nothing in the feed, and move no clock."""

@@ -78,6 +78,12 @@ WOUNDS = {
     ),
     "policy that is none": ("attachments_hold", f"INSERT INTO policy_object VALUES ({A_TABLE}, 1)"),
     "tag that is none": ("attachments_hold", f"INSERT INTO tag_object VALUES ({A_TABLE}, 1)"),
+    "tag on a column that is none": ("attachments_hold", f"INSERT INTO column_attachment VALUES ({A_TABLE}, 1, 1, 11)"),
+    "value of a tag that is not there": ("attachments_hold", f"INSERT INTO tag_value VALUES ({A_TABLE}, 0, 1, 'v', 0)"),
+    "statistic of a column of nothing": (
+        "attachments_hold",
+        "INSERT INTO column_statistic (object_id, field_id, name, value, created_by, created_at) VALUES (1, 1, 'n', '1', 'a', 1)",
+    ),
     "statistic of no table": (
         "attachments_hold",
         "INSERT INTO statistic VALUES (1, '', 'custom-n', '1', 'a', 0, NULL, NULL)",

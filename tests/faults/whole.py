@@ -303,12 +303,24 @@ def model_versions_hold(store: Store) -> Iterator[str]:
 
 
 def attachments_hold(store: Store) -> Iterator[str]:
-    """What hangs on objects hangs on something that there was once, and is of the right kind: swept rows aside, never on nothing."""
-    tables = (("tag_object", "tag_id", 11), ("policy_object", "policy_id", 12), ("statistic", "object_id", TABLE))
+    """What hangs on objects hangs on something that there was once, and is of the right kind: swept rows aside, never on nothing.
+
+    A value of a tag hangs where the tag does.
+    """
+    tables = (
+        ("tag_object", "tag_id", "11"), ("policy_object", "policy_id", "12"), ("statistic", "object_id", str(TABLE)),
+        ("column_attachment", "attached_id", "h.kind"), ("column_attachment", "object_id", str(TABLE)),
+        ("column_statistic", "object_id", str(TABLE)),
+    )  # fmt: skip
     for table, column, kind in tables:
         there = f"SELECT 1 FROM node n WHERE n.id = h.{column} AND n.kind = {kind}"
         for object_id, hung in store.rows(f"SELECT h.object_id, h.{column} FROM {table} h WHERE NOT EXISTS ({there})"):
             yield f"{table}: {hung} hangs on {object_id} and is nothing"
+    on_object = "SELECT 1 FROM tag_object t WHERE v.field_id = 0 AND t.object_id = v.object_id AND t.tag_id = v.tag_id"
+    on_column = "SELECT 1 FROM column_attachment c WHERE c.object_id = v.object_id AND c.field_id = v.field_id AND c.attached_id = v.tag_id"
+    rows = f"SELECT v.object_id, v.tag_id, v.value FROM tag_value v WHERE NOT EXISTS ({on_object}) AND NOT EXISTS ({on_column})"
+    for object_id, tag_id, value in store.rows(rows):
+        yield f"tag_value: {value} of {tag_id} at {object_id}, where the tag is not"
 
 
 CHECKS = (
