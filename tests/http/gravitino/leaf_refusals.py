@@ -35,7 +35,7 @@ CALLERS: dict[str, str] = {
     "executor": f"{_USE} execute_function",
     "modifier": f"{_USE} modify_function",
     "policy_maker": f"{_USE} create_policy",
-    "applier": f"{_USE} apply_policy",
+    "applier": f"{_USE} apply_tag apply_policy",
     "describer": f"{_USE} select_table apply_tag apply_policy",
     "user_keeper": "manage_users",
     "creator": f"{_USE} create_table",
