@@ -38,6 +38,18 @@ TEMPLATE = {
     "scripts": [],
     "audit": {},
 }
+MODELS, FILESETS = f"{M}/catalogs/ml/schemas/a/models", f"{M}/catalogs/files/schemas/a/filesets"
+MODEL = {"name": "churn", "comment": "c", "properties": {}, "latestVersion": 2, "audit": {}}
+VERSION = {"version": 1, "uris": {"unknown": "s3://x"}, "aliases": ["new"], "audit": {}}
+FILESET = {
+    "name": "f",
+    "type": "managed",
+    "storageLocation": "s3://x",
+    "storageLocations": {"unknown": "s3://x"},
+    "audit": {},
+}
+FILE = {"name": "a.csv", "isDir": False, "size": 3, "lastModified": 5, "path": "/fileset/files/a/f"}
+DROPPED = {"dropped": True}
 TEMPLATES, JOBS = f"{M}/jobs/templates", f"{M}/jobs/runs"
 TAG = {"name": "red", "comment": "c", "properties": {}, "audit": {}}
 TABLE = {"metadata-location": "file:/t/1.json", "metadata": {"format-version": 2}, "config": {}}

@@ -21,12 +21,14 @@ from limnos.client.catalogs import Catalogs
 from limnos.client.changes import Changes
 from limnos.client.errors import ArgumentError, ClientError, UnavailableError, error_from
 from limnos.client.exchange import Imports, export_request
+from limnos.client.filesets import Filesets
 from limnos.client.flow import Awaited, Blocking, Flow, Reply, Request, S, Scope, retry_pause_s
 from limnos.client.groups import Groups
 from limnos.client.jobs import Jobs, JobTemplates
 from limnos.client.lance_opening import AwaitedLance, Door, Lance
 from limnos.client.lineage import Lineage
 from limnos.client.metalakes import Metalakes
+from limnos.client.models import Models
 from limnos.client.namespaces import Namespaces
 from limnos.client.nesting import Names
 from limnos.client.objects import Objects
@@ -65,6 +67,8 @@ class _Resources(Generic[S]):
         self.tables = Tables(sender, scope)
         self.schemas = Schemas(sender, scope)
         self.views = Views(sender, scope)
+        self.models = Models(sender, scope)
+        self.filesets = Filesets(sender, scope)
         self.transactions = Transactions(sender, scope)
         self.objects = Objects(sender, scope)
         self.users = Users(sender, scope)

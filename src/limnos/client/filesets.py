@@ -1,0 +1,113 @@
+"""Calls on filesets and what lies in them (Gravitino REST).
+
+May import this room. A path is catalog, schema and name: catalogs of filesets do not nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
+from limnos.client.metalakes import DropAnswer
+from limnos.client.paths import parts_of
+from limnos.client.schemas import schema_url
+from limnos.client.values import Audit, Parts
+
+
+class Fileset(msgspec.Struct, frozen=True, rename="camel"):
+    """A fileset: `managed` or `external`, and where its files are, by names."""
+
+    name: str
+    type: str
+    storage_location: str = ""
+    storage_locations: dict[str, str] = {}
+    comment: str | None = None
+    properties: dict[str, str] = {}
+    audit: Audit = Audit()
+
+
+class FilesetFile(msgspec.Struct, frozen=True, rename="camel"):
+    """Something in a directory of a fileset; `last_modified` is milliseconds since 1970."""
+
+    name: str
+    is_dir: bool
+    size: int = 0
+    last_modified: int = 0
+    path: str = ""
+
+
+class _Identifier(msgspec.Struct):
+    name: str
+
+
+class _Identifiers(msgspec.Struct):
+    identifiers: tuple[_Identifier, ...]
+
+
+class _Fileset(msgspec.Struct):
+    fileset: Fileset
+
+
+class _Files(msgspec.Struct):
+    files: tuple[FilesetFile, ...]
+
+
+class _Location(msgspec.Struct, rename="camel"):
+    file_location: str
+
+
+class Filesets(Resource[S]):
+    """The filesets of the client's metalake."""
+
+    __slots__ = ()
+
+    def _url(self, path: str | Sequence[str], *rest: str) -> str:
+        catalog, schema, name = parts_of(path, least=3)[:3]
+        return f"{schema_url(self.scope, catalog, schema)}{segments('filesets', name, *rest)}"
+
+    @verb
+    def list(self, schema: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
+        """List the filesets of a schema, as whole paths."""
+        parts = parts_of(schema, least=2)[:2]
+        reply = yield request("GET", f"{schema_url(self.scope, *parts)}/filesets")
+        return tuple((*parts, each.name) for each in decode(reply, _Identifiers).identifiers)
+
+    @verb
+    def get(self, path: str | Sequence[str]) -> Flow[Fileset]:
+        """Load a fileset."""
+        return decode((yield request("GET", self._url(path))), _Fileset).fileset
+
+    @verb
+    def create(
+        self, path: str | Sequence[str], *, external: bool = False, locations: Mapping[str, str] | None = None,
+        comment: str | None = None, properties: Mapping[str, str] | None = None,
+    ) -> Flow[Fileset]:  # fmt: skip
+        """Make a fileset, which the caller then owns; without locations it lies where its schema or catalog says."""
+        catalog, schema, name = parts_of(path, least=3)[:3]
+        body = {
+            "name": name, "type": "external" if external else "managed", "storageLocations": dict(locations or {}), "comment": comment,
+            "properties": dict(properties or {}),
+        }  # fmt: skip
+        reply = yield request("POST", f"{schema_url(self.scope, catalog, schema)}/filesets", body=body)
+        return decode(reply, _Fileset).fileset
+
+    @verb
+    def delete(self, path: str | Sequence[str]) -> Flow[bool]:
+        """Drop a fileset and tell whether it was there; files of a managed one go when it cannot be brought back any longer."""
+        return decode((yield request("DELETE", self._url(path))), DropAnswer).dropped
+
+    @verb
+    def files(
+        self, path: str | Sequence[str], sub_path: str = "/", *, location: str | None = None
+    ) -> Flow[tuple[FilesetFile, ...]]:
+        """List what lies directly in a directory of a fileset, directories first."""
+        query = {"sub_path": sub_path, "location_name": location}
+        return decode((yield request("GET", self._url(path, "files"), query=query)), _Files).files
+
+    @verb
+    def location(self, path: str | Sequence[str], sub_path: str = "/", *, location: str | None = None) -> Flow[str]:
+        """Tell where something in a fileset lies."""
+        query = {"sub_path": sub_path, "location_name": location}
+        return decode((yield request("GET", self._url(path, "location"), query=query)), _Location).file_location

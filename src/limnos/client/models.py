@@ -1,0 +1,121 @@
+"""Calls on models, their versions and aliases (Gravitino REST).
+
+May import this room. A path is catalog, schema and name: catalogs of models do not nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
+from limnos.client.metalakes import DropAnswer
+from limnos.client.paths import parts_of
+from limnos.client.schemas import schema_url
+from limnos.client.values import Audit, Parts
+
+
+class Model(msgspec.Struct, frozen=True, rename="camel"):
+    """A model; `latest_version` is the number that its next version gets."""
+
+    name: str
+    comment: str | None = None
+    properties: dict[str, str] = {}
+    latest_version: int = 0
+    audit: Audit = Audit()
+
+
+class ModelVersion(msgspec.Struct, frozen=True):
+    """A version of a model: where its files are, by names, and the aliases that lead to it."""
+
+    version: int
+    uris: dict[str, str] = {}
+    aliases: tuple[str, ...] = ()
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+    audit: Audit = Audit()
+
+
+class _Identifier(msgspec.Struct):
+    name: str
+
+
+class _Identifiers(msgspec.Struct):
+    identifiers: tuple[_Identifier, ...]
+
+
+class _Model(msgspec.Struct):
+    model: Model
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    model_version: ModelVersion
+
+
+class _Infos(msgspec.Struct):
+    infos: tuple[ModelVersion, ...]
+
+
+class Models(Resource[S]):
+    """The models of the client's metalake."""
+
+    __slots__ = ()
+
+    def _url(self, path: str | Sequence[str], *rest: str) -> str:
+        catalog, schema, name = parts_of(path, least=3)[:3]
+        return f"{schema_url(self.scope, catalog, schema)}{segments('models', name, *rest)}"
+
+    @verb
+    def list(self, schema: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
+        """List the models of a schema, as whole paths."""
+        parts = parts_of(schema, least=2)[:2]
+        reply = yield request("GET", f"{schema_url(self.scope, *parts)}/models")
+        return tuple((*parts, each.name) for each in decode(reply, _Identifiers).identifiers)
+
+    @verb
+    def get(self, path: str | Sequence[str]) -> Flow[Model]:
+        """Load a model."""
+        return decode((yield request("GET", self._url(path))), _Model).model
+
+    @verb
+    def register(
+        self, path: str | Sequence[str], *, comment: str | None = None, properties: Mapping[str, str] | None = None
+    ) -> Flow[Model]:
+        """Make a model without versions, which the caller then owns."""
+        catalog, schema, name = parts_of(path, least=3)[:3]
+        body = {"name": name, "comment": comment, "properties": dict(properties or {})}
+        reply = yield request("POST", f"{schema_url(self.scope, catalog, schema)}/models", body=body)
+        return decode(reply, _Model).model
+
+    @verb
+    def delete(self, path: str | Sequence[str]) -> Flow[bool]:
+        """Delete a model with its versions, and tell whether it was there."""
+        return decode((yield request("DELETE", self._url(path))), DropAnswer).dropped
+
+    @verb
+    def versions(self, path: str | Sequence[str]) -> Flow[tuple[ModelVersion, ...]]:
+        """List the versions of a model."""
+        reply = yield request("GET", self._url(path, "versions") + "?details=true")
+        return decode(reply, _Infos).infos
+
+    @verb
+    def version(self, path: str | Sequence[str], which: int | str) -> Flow[ModelVersion]:
+        """Load one version, by its number or an alias."""
+        kind = "versions" if isinstance(which, int) else "aliases"
+        return decode((yield request("GET", self._url(path, kind, str(which)))), _Version).model_version
+
+    @verb
+    def link(
+        self, path: str | Sequence[str], uris: Mapping[str, str], *, aliases: Iterable[str] = (), comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Flow[None]:  # fmt: skip
+        """Add a version; one without a name for its URI calls it `unknown`."""
+        body = {"uris": dict(uris), "aliases": [*aliases], "comment": comment, "properties": dict(properties or {})}
+        yield request("POST", self._url(path, "versions"), body=body)
+
+    @verb
+    def unlink(self, path: str | Sequence[str], which: int | str) -> Flow[bool]:
+        """Delete one version, by its number or an alias, and tell whether it was there."""
+        kind = "versions" if isinstance(which, int) else "aliases"
+        return decode((yield request("DELETE", self._url(path, kind, str(which)))), DropAnswer).dropped
