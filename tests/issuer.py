@@ -5,6 +5,7 @@ A client's id is the user's name, its secret `secret of NAME`. Keys rotate, the 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from werkzeug.serving import make_server
 
 AUDIENCE = "limnos"
 LIFE_S = 3600
+logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no line for each request
 
 
 class Application(ClientMixin):  # type: ignore[misc]

@@ -35,7 +35,20 @@ def issuer() -> Iterator[Issuer]:
 
 def keys(issuer: Issuer, **settings: Any) -> IssuerKeys:  # noqa: ANN401
     """Who checks its tokens."""
-    return IssuerKeys(Oidc(issuer=issuer.url, audiences=(AUDIENCE,), groups_claim="groups", **settings), Now())
+    return IssuerKeys(
+        Oidc(issuer=issuer.url, audiences=(AUDIENCE,), groups_claim="groups", **{"timeout_s": 60.0, **settings}), Now()
+    )
+
+
+@pytest.fixture(autouse=True)
+def loop() -> Iterator[None]:
+    """One loop for a test, as a server has one."""
+    global _runner
+    with asyncio.Runner() as _runner:
+        yield
+
+
+_runner: asyncio.Runner
 
 
 def run(work: Coroutine[Any, Any, Identity]) -> Identity:
@@ -48,7 +61,7 @@ def run(work: Coroutine[Any, Any, Identity]) -> Identity:
             others = asyncio.all_tasks() - {asyncio.current_task()}
             await asyncio.gather(*others, return_exceptions=True)
 
-    return asyncio.run(whole())
+    return _runner.run(whole())
 
 
 def test_keys_are_found_and_fetched_once(issuer: Issuer) -> None:
@@ -125,10 +138,10 @@ def test_issuer_that_is_away(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_issuer_that_is_silent(issuer: Issuer) -> None:
     """An issuer that takes connections and says nothing costs the deadline once; known keys go on meanwhile."""
-    checker = keys(issuer, timeout_s=0.2)
+    checker = keys(issuer, timeout_s=60.0)
     known = issuer.token("ana")
     assert run(checker.identity(known)).user == "ana"
-    issuer.silent_now, checker.remember_s = True, -1.0
+    issuer.silent_now, checker.remember_s, checker._timeout_s = True, -1.0, 0.2
     checker._tried = float("-inf")
 
     async def meanwhile() -> Identity:

@@ -33,7 +33,7 @@ def nodes(
     directory = tmp_path_factory.mktemp(request.param)
     told = {
         "ACCESS__AUTHENTICATION": "token", "OIDC__ISSUER": issuer.url, "OIDC__AUDIENCES": f"other,{AUDIENCE}",
-        "OIDC__GROUPS_CLAIM": "groups", "OIDC__METALAKES": "lake", "OIDC__REFRESH_S": "1",
+        "OIDC__GROUPS_CLAIM": "groups", "OIDC__METALAKES": "lake", "OIDC__REFRESH_S": "1", "OIDC__TIMEOUT_S": "30",
     }  # fmt: skip
     env = {f"LIMNOS__{name}": value for name, value in told.items()}
     database = cluster.database() if cluster else None

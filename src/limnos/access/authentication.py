@@ -103,8 +103,12 @@ class Authenticator:
         """
         found = self._remembered.get(header)
         if found is None:
-            if self.has_issuer and is_jwt(header):
-                return self._found_right(header)
+            if self.has_issuer:
+                checked = self._checked.get(header)
+                if checked is not None and checked[1] > time.monotonic():
+                    return checked[0]
+                if is_jwt(header):
+                    return None
             found = self._parse(header)
             if len(header) > REMEMBERED_BYTES_MAX:
                 return found
@@ -121,10 +125,6 @@ class Authenticator:
         if header not in self._checked:
             self._checked_bytes += len(header)
         self._checked[header] = credential, time.monotonic() + for_s
-
-    def _found_right(self, header: bytes) -> Credential | None:
-        found = self._checked.get(header)
-        return found[0] if found is not None and found[1] > time.monotonic() else None
 
     def _parse(self, header: bytes) -> Credential:
         if header in _NOBODY:
