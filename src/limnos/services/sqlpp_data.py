@@ -7,7 +7,7 @@ token of the caller's, made for the statement, so that it can do no more than th
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
@@ -96,9 +96,8 @@ async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes,
     work = await _work(session, statement, target=target, apart=len(parsed.text) > TEXT_SHORT)
     if session.compiles_only:
         return
-    if target.ref.key:
-        await tending_ask(session.ctx, table_id=target.table_id, path=target.path)
-    async with in_line(session.ctx, target, seconds=session.seconds_left) as held:
+    async with AsyncExitStack() as stack:
+        held = await _in_line(session, target, stack=stack)
         change = Change(target, held, f"{session.ctx.request_id}-{uuid4().hex}")
         try:
             async with aclosing(_run(session, work, change=change)) as rows:
@@ -111,6 +110,16 @@ async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes,
             raise EndedStatement(_LEFT[await _outcome(session.ctx, change)]) from None
     if target.ref.key:
         await compaction_ask(session.ctx, table_id=target.table_id, path=target.path)
+
+
+async def _in_line(session: Session, target: Target, *, stack: AsyncExitStack) -> Held:
+    """Wait for the dataset's lock. Raises EndedStatement for who is ended meanwhile, and Unavailable."""
+    try:
+        if target.ref.key:
+            await tending_ask(session.ctx, table_id=target.table_id, path=target.path)
+        return await stack.enter_async_context(in_line(session.ctx, target, seconds=session.seconds_left))
+    except asyncio.CancelledError:
+        raise EndedStatement(_LEFT[False]) from None
 
 
 async def _outcome(ctx: Context, change: Change) -> bool | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
+from limnos.services import sqlpp_data
 from limnos.services.sqlpp_locking import Held
 from limnos.sqlpp.errors import OutcomeUnknown, SqlppError
 from limnos.sqlpp.jobs import EngineJob
@@ -359,6 +361,26 @@ def test_a_statement_that_is_ended_tells_what_it_left(lake: Node, commits: bool)
     _, message = refusal(lake, "insert into items ({'id': 1})", timeout="1s")
 
     assert message.endswith("the statement was carried out before that" if commits else "nothing was changed"), message
+
+
+def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
+    lake: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose time is over before it had the dataset's lock hears that nothing was changed."""
+    engine = Committing(lake, commits=True, error=None)
+    lake.built.services.engine = engine
+
+    @asynccontextmanager
+    async def for_ever(*_: object, **_named: object) -> AsyncIterator[None]:
+        await asyncio.Event().wait()
+        yield
+
+    monkeypatch.setattr(sqlpp_data, "in_line", for_ever)
+
+    _, message = refusal(lake, "insert into items ({'id': 1})", timeout="0.2s")
+
+    assert message.endswith("was ended: nothing was changed"), message
+    assert engine.answers == []
 
 
 def test_an_outcome_that_cannot_be_looked_up_stays_unknown(lake: Node, monkeypatch: pytest.MonkeyPatch) -> None:
