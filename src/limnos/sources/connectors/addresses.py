@@ -131,4 +131,4 @@ def _metastore(text: str, *, told: str) -> Address:
         raise BadRequest(f"{told} is thrift://HOST:PORT") from None
     if parts.scheme != "thrift" or parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
         raise BadRequest(f"{told} is thrift://HOST:PORT, and nothing more")
-    return address_of(host, port or 9083, told=told)
+    return address_of(host, 9083 if port is None else port, told=told)

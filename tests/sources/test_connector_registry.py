@@ -1,0 +1,62 @@
+"""Which connector serves a provider: properties that name no source, and parts of the server that are not installed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from limnos.model.errors import BadRequest, Unsupported
+from limnos.sources.connectors.registry import Limits, check_source, open_source
+
+LIMITS = Limits(("a.example.com:9083", "b.example.com:9084", "a.example.com:9092"), timeout_s=1.0)
+HIVE = {"metastore.uris": "thrift://a.example.com, thrift://B.example.com:9084/"}
+KAFKA = {"bootstrap.servers": "a.example.com:9092"}
+
+
+@pytest.mark.parametrize(
+    "provider, properties, library",
+    [("kafka", KAFKA, "confluent_kafka"), ("hive", HIVE, "hive_metastore.ThriftHiveMetastore")],
+)
+def test_a_part_that_is_not_installed_is_named(
+    provider: str, properties: dict[str, str], library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog may be there; what asks its source is told what to install."""
+    module = {"kafka": "brokers", "hive": "metastore"}[provider]
+    monkeypatch.delitem(sys.modules, f"limnos.sources.connectors.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+
+    check_source(provider, properties, limits=LIMITS)
+    with pytest.raises(Unsupported, match=rf"pip install '\.\[{provider}\]'"):
+        open_source(provider, properties, limits=LIMITS)
+
+
+def test_opening_does_not_connect() -> None:
+    """Nobody is asked before the first question, and nothing is left when it is closed."""
+    for provider, properties in (("kafka", KAFKA), ("hive", HIVE)):
+        open_source(provider, properties, limits=LIMITS).close()
+
+
+@pytest.mark.parametrize(
+    "uris",
+    ["", ",", "a.example.com:9083", "thrift://", "thrift://a.example.com:0", "thrift://a.example.com:x", "thrift://u:p@a.example.com",
+     "thrift://a.example.com/x", "thrift://a.example.com?x=1", "thrift://[::1", "http://a.example.com:9083", "thrift://a.example.com," * 9],
+)  # fmt: skip
+def test_wrong_metastores_are_refused(uris: str) -> None:
+    """With the property's name."""
+    with pytest.raises(BadRequest, match=r"metastore\.uris"):
+        check_source("hive", {"metastore.uris": uris}, limits=LIMITS)
+
+
+def test_every_metastore_has_to_be_allowed() -> None:
+    """One that is not is refused with the flag that would allow it, its port included."""
+    with pytest.raises(BadRequest, match=r"--allow-source c\.example\.com:9083"):
+        check_source("hive", {"metastore.uris": "thrift://a.example.com,thrift://c.example.com"}, limits=LIMITS)
+
+
+@pytest.mark.parametrize("name, value", [("kerberos.principal", "p"), ("impersonation-enable", "true")])
+def test_what_would_be_passed_over_is_refused(name: str, value: str) -> None:
+    """Who asks for Kerberos or impersonation does not get a metastore without."""
+    with pytest.raises(BadRequest, match=name):
+        check_source("hive", {**HIVE, name: value}, limits=LIMITS)
+    check_source("hive", {**HIVE, "impersonation-enable": "false"}, limits=LIMITS)
