@@ -214,6 +214,10 @@ def executor_of(settings: Settings, services: Services) -> Executor | None:
             why="only a server that root has started can become another user",
             advice="start it as root, or leave out jobs.user",
         )
+    if settings.jobs.user is None and os.geteuid() == 0:
+        log.warning(
+            "jobs run as root, without its powers but with its files below /etc: name another user in jobs.user"
+        )
     executor = Executor(services, plan_of(settings), running_max=settings.jobs.running_max)
     services.wake_executor = executor.wake
     return executor
