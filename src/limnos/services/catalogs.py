@@ -27,7 +27,7 @@ from limnos.model.kinds import (
 )
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
-from limnos.services.catalog_properties import catalog_shown, check_unmasked
+from limnos.services.catalog_properties import catalog_shown, check_unmasked, is_secret
 from limnos.services.nested import check_nested, nests, refuse_change
 from limnos.services.places import WAREHOUSE, check_places
 from limnos.services.properties import Edits
@@ -57,6 +57,8 @@ PROVIDERS = {
 """Providers that are served, with the catalog type each has."""
 _TYPES = {"FILESET": "FILE", "MODEL": "ML", "MESSAGING": "STREAM"}
 """Gravitino's words for catalog types, where they are others."""
+_ADDRESSES = ("bootstrap.servers", "jdbc-url", "oauth2-server-uri", "uri")
+"""Properties that name to whom the secrets of a catalog of an outside system are shown."""
 _BUILT_IN = {"FILE": FILESET_PROVIDER, "ML": MODEL_PROVIDER, "STREAM": MESSAGING_PROVIDER}
 """The provider of a type whose catalogs nobody has to name one for."""
 
@@ -179,12 +181,23 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
     record = await ctx.read(Scope(metalake, name), read)
     properties = edits.over(record.properties)
     if record.provider in SOURCED:
+        _refuse_other_address(record, properties, edits=edits)
         ctx.services.sources.check(record.provider, properties)
         await ctx.services.sources.try_out(record.provider, properties)
         return
     check_places(properties, ctx.services.defaults.allowed)
     check_role(properties)
     await _reach(ctx, properties)
+
+
+def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], *, edits: Edits) -> None:
+    """Refuse to show a secret at another address to who does not know it: it is said again with that. Raises BadRequest."""
+    moved = sorted(key for key in _ADDRESSES if properties.get(key) != record.properties.get(key))
+    kept = sorted(key for key in properties if is_secret(key) and key not in edits.sets)
+    if moved and kept:
+        raise BadRequest(
+            f"Property {moved[0]} says to whom this server shows {', '.join(kept)}: change it together with that, saying the secret again"
+        )
 
 
 async def _reach(ctx: Context, properties: Mapping[str, str]) -> None:
@@ -243,7 +256,9 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
         scene.require_in_use()
         check_places(dict(edits.sets), ctx.services.defaults.allowed, provider=scene.catalog_record.provider)
         if is_sourced(scene):
-            ctx.services.sources.check(scene.catalog_record.provider, edits.over(scene.catalog_record.properties))
+            properties = edits.over(scene.catalog_record.properties)
+            ctx.services.sources.check(scene.catalog_record.provider, properties)
+            _refuse_other_address(scene.catalog_record, properties, edits=edits)
         return scene.permit(CatalogAlter(scene.catalog, edits, separator=separator), decision, zone=scene.metalake.id)
 
     return catalog_shown(await ctx.write(Scope(metalake, name), decide, catalog_update), may_alter=True)

@@ -199,6 +199,23 @@ def test_rights_hang_on_names_and_bind_the_next_request(far: Far) -> None:
     assert far.node.get("/iceberg/v1/config?warehouse=far", user="cem").status == 404
 
 
+def test_a_second_node_knows_at_once(far: Far) -> None:
+    """What is granted, made, renamed or revoked over one node binds the next request to another."""
+    far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table("a"))
+    far.use("bea", "use_catalog use_schema")
+    address = far.properties["uri"].removeprefix("http://").partition("/")[0]
+    with node_at(far.node.data, sources=Sources(allowed_addresses=(address,), timeout_s=10.0)) as other:
+        assert other.get(table("sales", "a"), user="bea").status == 403
+        role = far.use("bea", "select_table", on="far.sales.a", kind="TABLE")
+        assert other.get(table("sales", "a"), user="bea").status == 200
+        ends = {"source": {"namespace": ["sales"], "name": "a"}, "destination": {"namespace": ["sales"], "name": "b"}}
+        assert other.post(f"{FAR}/tables/rename", ends).status == 204
+        assert far.names("sales", user="bea") == ["b"]
+        other.done("PUT", f"{API}/lake/permissions/roles/{role}/table/far.sales.b/revoke", {"privileges": [
+            {"name": "select_table", "condition": "allow"}]})  # fmt: skip
+        assert far.node.get(table("sales", "b"), user="bea").status == 403
+
+
 def test_makers_own_what_they_make_and_names_carry_rights_along(far: Far) -> None:
     """Who makes a table may drop it; renamed it keeps its grants; dropped and made anew it has none."""
     far.use("ann", "use_catalog use_schema create_table")
@@ -348,6 +365,18 @@ HIDDEN = {
     "token": "sourceword", "s3.access-key-id": "AKIA", "s3.secret-access-key": "verysecret", "s3.endpoint": "https://s3.example.com", "uri": "https://away.example.com",
     "s3.signer.uri": "https://away.example.com", "client.refresh-credentials-endpoint": "v1/far/away", "header.authorization": "Bearer sourceword",
 }  # fmt: skip
+
+
+def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: Far) -> None:
+    """Whoever may alter a catalog has its token shown nowhere else, neither kept nor tried out; who says it again may."""
+    to = {"@type": "setProperty", "property": "uri", "value": f"{far.properties['uri']}/other"}
+    at = f"{API}/lake/catalogs/far"
+
+    for answer in (far.node.put(at, {"updates": [to]}), far.node.post(f"{at}/testConnection", {"updates": [to]})):
+        assert answer["code"] == 1001, answer.body
+        assert "saying the secret again" in str(answer["message"])
+    again = {"@type": "setProperty", "property": "token", "value": "other"}
+    assert far.node.put(at, {"updates": [to, again]}).status == 200
 
 
 @pytest.mark.parametrize(
