@@ -45,6 +45,8 @@ PYICEBERG: dict[str, IcebergType] = {
     "boolean": BooleanType(), "date": DateType(), "decimal(9,2)": DecimalType(9, 2), "decimal(18,2)": DecimalType(18, 2),
 }  # fmt: skip
 NESTED = ("struct", "list", "map")
+SLOTS = {"list": 1, "map": 2}
+"""Ids that a type takes beside its column's: of what is in it."""
 NEW_TYPES = (*ICEBERG, *NESTED)
 PARTS = ("a", "b")
 """Parts of a struct when it is new; the first is never deleted, or nobody could tell a null from a struct of nulls."""
@@ -179,6 +181,11 @@ class Model:
         """Alter the table. Raises Refused, and then nothing may be left of the change."""
         getattr(self, f"_{alter.does}")(alter)
 
+    def settle(self, before: int) -> None:
+        """End changes that are made at once: an id that no column has kept was never given."""
+        there = [each.id + SLOTS.get(each.kind, 0) for column in self.columns for each in (column, *column.parts)]
+        self.last_id = max(before, *there)
+
     def _next(self) -> int:
         self.last_id += 1
         return self.last_id
@@ -190,7 +197,7 @@ class Model:
         column = Column(self._next(), alter.path[-1], alter.word)
         if alter.word == "struct":
             column.parts = [Column(self._next(), name, "integer") for name in PARTS]
-        self.last_id += {"list": 1, "map": 2}.get(alter.word, 0)
+        self.last_id += SLOTS.get(alter.word, 0)
         beside.append(column)
         self._put(beside, column, after=alter.after)
 

@@ -76,6 +76,7 @@ def alter_over_gravitino(faces: Faces, table: str, model: Model, *, dice: random
     for _ in range(dice.randint(1, 3)):
         alters.append(drawn(wanted, dice, over_gravitino=True))
         wanted.apply(alters[-1])
+    wanted.settle(model.last_id)
     spoilt = dice.random() < 0.25
     if spoilt:
         alters.append(wrong(wanted, dice))
