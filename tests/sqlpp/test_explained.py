@@ -7,6 +7,7 @@ import json
 import pytest
 
 from limnos.sqlpp.explained import as_text, explained
+from limnos.sqlpp.lookups import Index
 from tests.sqlpp.relations.asked import FORMS, bound
 
 TOLD = {
@@ -48,6 +49,27 @@ def test_who_works_it_out(text: str) -> None:
 
     assert told.pop("plan")
     assert told == TOLD[text]
+
+
+INDEXES = (Index("by_n", (("n",), ("note",))),)
+
+
+def test_an_index_that_is_asked() -> None:
+    """By name, with what is done where it leaves much; a query that says nothing of its first field does not ask it."""
+
+    def told(text: str) -> dict[str, object]:
+        found: dict[str, object] = json.loads(
+            explained(bound(text).expression, lambda _, name: FORMS[name], indexes=lambda *_: INDEXES)
+        )
+        return found
+
+    asked = told("select value o.id from orders o where o.n between 1 and 3")
+    assert asked["index"] == ["d.orders: by_n"]
+    assert asked["unless"] == 'many objects, or many files, may have such values; then: {"spark":["the whole query"]}'
+    assert "index" not in told("select value o.id from orders o where o.note = 'a'")
+    assert "index" not in told("select value o.id from orders o, people p where o.n = 1")
+    both = told("select value o.id from orders o, orders q where o.n = 1 and q.id = 2")
+    assert (both["index"], both["key"]) == (["d.orders: by_n"], ["d.orders"])
 
 
 def test_a_plan_as_text() -> None:

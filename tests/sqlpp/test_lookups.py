@@ -1,4 +1,4 @@
-"""Which conditions leave one key."""
+"""Which conditions leave one key, and which let an index be asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.jobs import type_of
-from limnos.sqlpp.lookups import key_in, key_of
+from limnos.sqlpp.lookups import Index, Lookup, key_in, key_of, lookup_in
 from limnos.sqlpp.stored import declared
 from limnos.sqlpp.values.model import Date, Value
 
@@ -54,3 +54,43 @@ def test_a_dataset_without_a_key_has_none() -> None:
 def test_the_key_of_an_object() -> None:
     """Each field of the key with the object's value."""
     assert key_of(FORM, {"id": 7, "seen": {"day": Date(3), "who": ONE}}) == (_is("id", 7), _is("seen.day", Date(3)))
+
+
+PLACES = declared(type_of("{ id: bigint, n: integer?, name: string?, x: double?, seen: { day: date }? }"), (("id",),))
+BY_N, BY_NAME, BY_DAY, BY_X = (
+    Index(name, tuple(tuple(path.split(".")) for path in paths))
+    for name, *paths in (("n", "n", "name"), ("name", "name"), ("day", "seen.day"), ("x", "x"))
+)
+
+
+def test_an_index_is_asked_by_what_is_said_of_its_fields() -> None:
+    """Values and bounds, as the columns have them; what is said of other fields is no part of it."""
+    found = lookup_in(PLACES, [_is("n", 3.0, ">"), _is("name", "a"), _is("x", 1.0)], indexes=[BY_NAME, BY_N])
+
+    assert found == Lookup((_is("n", 3, ">"), _is("name", "a")), "n")
+    assert lookup_in(PLACES, [_is("n", (1, 2.0), "in")], indexes=[BY_N]) == Lookup((_is("n", (1, 2), "in"),), "n")
+    assert lookup_in(PLACES, [_is("seen.day", Date(3), "<=")], indexes=[BY_DAY]) == Lookup(
+        (_is("seen.day", Date(3), "<="),), "day"
+    )
+
+
+def test_a_key_goes_before_an_index() -> None:
+    """It leaves one object."""
+    assert lookup_in(PLACES, [_is("name", "a"), _is("id", 5)], indexes=[BY_NAME]) == Lookup((_is("id", 5),), None)
+
+
+@pytest.mark.parametrize(
+    "conditions, index",
+    [
+        ([], BY_N),
+        ([_is("name", "a")], BY_N),
+        ([_is("n", 2.5)], BY_N),
+        ([_is("n", "2")], BY_N),
+        ([_is("n", (1, "2"), "in")], BY_N),
+        ([_is("x", 1.0)], BY_X),
+        ([_is("what", 1)], Index("open", (("what",),))),
+    ],
+)
+def test_an_index_that_does_not_help(conditions: list[Condition], index: Index) -> None:
+    """Nothing is said of its first field, or what the column does not say; real numbers have several names, and what is not declared has no column."""
+    assert lookup_in(PLACES, conditions, indexes=[index]) is None

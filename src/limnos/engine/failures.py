@@ -125,6 +125,12 @@ def is_too_complex(error: BaseException) -> bool:
     return any(mark in text for mark in ("StackOverflowError", "FAILED_TO_PARSE_TOO_COMPLEX"))
 
 
+def is_planners_mistake(error: BaseException) -> bool:
+    """Whether Spark fails to plan a query that is right by a mistake of its own, as when it offers a table a condition with a NULL among its parts."""
+    text = text_of(error)
+    return any(mark in text for mark in ("java.lang.AssertionError", "scala.MatchError", "[INTERNAL_ERROR]"))
+
+
 def _denied() -> SqlppError:
     return SqlppError(BROKEN, "A right that the statement needs has been taken back")
 

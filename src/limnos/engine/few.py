@@ -11,20 +11,22 @@ import logging
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, reduce
+from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from limnos.engine.failures import is_conflict
+from limnos.engine.library import library_of
 from limnos.engine.names import STATEMENT
 from limnos.engine.single_values import Json, Row, Unfit, check, day_text, decoded, encoded, moment_text
+from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.values.model import Date, DateTime, Value
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject, JVMView
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
     from limnos.engine.tables import Table
-    from limnos.sqlpp.conditions import Condition
     from limnos.sqlpp.lookups import Key
     from limnos.sqlpp.stored import Plain
 
@@ -41,38 +43,34 @@ class Few:
     """A dataset's table in one session."""
 
     def __init__(self, spark: SparkSession, table: Table) -> None:
-        machine = spark._jvm  # noqa: SLF001 - Iceberg's library is reached by PySpark's gateway alone
-        if machine is None:
-            raise RuntimeError("Spark has been stopped")
         self._spark = spark
-        self._machine: JVMView = machine
-        self._iceberg = machine.org.apache.iceberg
+        self._iceberg = library_of(spark)
         self._table = table.loaded
         self._snapshot = table.snapshot
 
-    def rows(self, keys: Sequence[Key]) -> list[dict[str, Plain]] | None:
-        """The rows with one of some keys, at the statement's state; None where files that may have some are too many. Raises Unfit."""
+    def rows(self, keys: Sequence[Key], *, most: int | None = None) -> list[dict[str, Plain]] | None:
+        """The rows that meet one of some keys' conditions, at the statement's state; None where files that may have some are too many, or rows are more than `most`. Raises Unfit."""
         if self._snapshot is None:
             return []
         expression = self._expression(keys)
         scan = self._table.newScan().useSnapshot(self._snapshot).filter(expression)
-        schema = scan.schema()
-        form = self._schema(schema)
-        if not self._is_near(scan):
-            return None
-        read = self._iceberg.data.IcebergGenerics.read(self._table).useSnapshot(self._snapshot).where(expression)
+        form = self._schema(scan.schema())
+        files = self._near(scan)
+        if not files:
+            return None if files is None else []
+        read = self._iceberg.read(self._table).useSnapshot(self._snapshot).where(expression)
         records = read.build()
         try:
-            texts = [self._text(record) for record in _each(records.iterator())]
+            found = islice(_each(records.iterator()), None if most is None else most + 1)
+            texts = [self._text(record) for record in found]
         finally:
             records.close()
-        return [decoded(text, form) for text in texts]
+        return None if most is not None and len(texts) > most else [decoded(text, form) for text in texts]
 
     def _text(self, record: JavaObject) -> str:
         """A row as JSON by field ids: all that the record has, which is more than the columns where files have deleted rows."""
         struct = record.struct()
-        wrapped = self._iceberg.data.InternalRecordWrapper(struct).wrap(record)
-        return str(self._iceberg.SingleValueParser.toJson(struct, wrapped))
+        return str(self._iceberg.value_text(struct, self._iceberg.wrapper(struct).wrap(record)))
 
     def add(self, rows: Iterable[Row], *, keys: Sequence[Key]) -> bool:
         """Add rows by one commit, unless a row of one of these keys has come since the statement's state; says whether that was possible here. Raises Unfit, and what Spark raises."""
@@ -84,10 +82,10 @@ class Few:
         out = self._table.io().newOutputFile(
             self._table.locationProvider().newDataLocation(f"few-{uuid.uuid4()}.parquet")
         )
-        writing = self._iceberg.InternalData.write(self._iceberg.FileFormat.PARQUET, out)
+        writing = self._iceberg.write(self._iceberg.parquet, out)
         appender = writing.schema(schema).set(self._table.properties()).build()
         for text in texts:
-            appender.add(self._iceberg.SingleValueParser.fromJson(struct, text))
+            appender.add(self._iceberg.value(struct, text))
         appender.close()
         try:
             self._commit(out, appender, rows=len(texts), keys=keys)
@@ -100,7 +98,7 @@ class Few:
 
     def _commit(self, out: JavaObject, appender: JavaObject, *, rows: int, keys: Sequence[Key]) -> None:
         """One snapshot, which no row with one of the keys may have come before."""
-        builder = self._iceberg.DataFiles.builder(self._table.spec()).withPath(out.location()).withFormat("parquet")
+        builder = self._iceberg.data_file(self._table.spec()).withPath(out.location()).withFormat("parquet")
         sized = builder.withFileSizeInBytes(appender.length()).withMetrics(appender.metrics())
         file = sized.withRecordCount(rows).withSplitOffsets(appender.splitOffsets()).build()
         change = self._table.newRowDelta().addRows(file)
@@ -117,41 +115,57 @@ class Few:
         return str(kind).lower() == "parquet" and self._table.spec().isUnpartitioned() and self._table.sortOrder().isUnsorted()  # fmt: skip
 
     def _schema(self, schema: JavaObject) -> Mapping[str, Json]:
-        made: Mapping[str, Json] = json.loads(str(self._iceberg.SchemaParser.toJson(schema)))
+        made: Mapping[str, Json] = json.loads(str(self._iceberg.schema_text(schema)))
         check(made)
         return made
 
-    def _is_near(self, scan: JavaObject) -> bool:
-        """Whether few files may have rows, as their statistics say."""
+    def _near(self, scan: JavaObject) -> int | None:
+        """How many files may have rows, as their statistics say; None where they are too many."""
         tasks = scan.planFiles()
         files = size = 0
         try:
             for task in _each(tasks.iterator()):
                 files, size = files + 1 + task.deletes().size(), size + task.length()
                 if files > FILES_MAX or size > BYTES_MAX:
-                    return False
+                    return None
         finally:
             tasks.close()
-        return True
+        return files
 
-    # Conditions.
-
-    def _condition(self, condition: Condition) -> JavaObject:
-        if condition.operator != "=":
-            raise Unfit(f"a condition by {condition.operator}")
-        made: JavaObject = self._iceberg.expressions.Expressions.equal(
-            ".".join(condition.path), _literal(condition.value)
-        )
-        return made
-
-    def _expression(self, keys: Iterable[Key]) -> JavaObject:
-        """To have one of some keys."""
-        both, either = (getattr(self._iceberg.expressions.Expressions, word) for word in ("and", "or"))
-        return reduce(either, (reduce(both, map(self._condition, key)) for key in keys))
+    def _expression(self, keys: Sequence[Key]) -> JavaObject:
+        """To have one of some keys: as JSON, since each part would be a call of the gateway."""
+        return self._iceberg.expression(json.dumps(expression_of(keys)), self._table.schema())
 
 
-def _literal(value: Value) -> object:
-    """A value as Iceberg takes it for a column of its type. Raises Unfit."""
+def expression_of(keys: Sequence[Key]) -> Json:
+    """To meet all conditions of one of some keys, as Iceberg's expressions are written. Raises Unfit."""
+    if len(keys) > 1 and all(len(key) == 1 for key in keys):
+        ((first, *_), *_) = keys
+        return _said(Condition(first.path, "in", tuple(key[0].value for key in keys)))
+    return _balanced("or", [_balanced("and", [_said(condition) for condition in key]) for key in keys])
+
+
+def _balanced(word: str, parts: Sequence[Json]) -> Json:
+    """Parts joined by a word of two sides, no deeper than it must be."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return {"type": word, "left": _balanced(word, parts[:half]), "right": _balanced(word, parts[half:])}
+
+
+def _said(condition: Condition) -> Json:
+    value, term = condition.value, ".".join(condition.path)
+    if condition.operator == "in":
+        return {
+            "type": "in",
+            "term": term,
+            "values": [_literal(each) for each in (value if isinstance(value, tuple) else ())],
+        }
+    return {"type": _WORDS[condition.operator], "term": term, "value": _literal(value)}
+
+
+def _literal(value: Value) -> Json:
+    """A value as Iceberg writes one of its column's type. Raises Unfit."""
     if isinstance(value, Date):
         return day_text(value.days)
     if isinstance(value, DateTime):
@@ -161,6 +175,9 @@ def _literal(value: Value) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise Unfit("a key that is no number, text or time")
     return int(value) if isinstance(value, int) else value
+
+
+_WORDS: Mapping[str, str] = {"=": "eq", "<": "lt", "<=": "lt-eq", ">": "gt", ">=": "gt-eq"}
 
 
 def _each(iterator: JavaObject) -> Iterator[JavaObject]:

@@ -12,12 +12,11 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from limnos.engine.arrow import objects_of
-from limnos.engine.few import Few
+from limnos.engine.few import ROWS_MAX, Few
 from limnos.engine.names import quoted
 from limnos.engine.single_values import Unfit
 from limnos.engine.tables import Table
 from limnos.sqlpp.carried import column_type, is_exact, literal
-from limnos.sqlpp.lookups import key_in
 from limnos.sqlpp.stored import OPEN, FieldType, Form, RecordType, Scalar, columns, has_open, to_object
 from limnos.sqlpp.values.model import Date, DateTime, Value
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from limnos.sqlpp.conditions import Condition
     from limnos.sqlpp.groups import Grouped, Measure
+    from limnos.sqlpp.lookups import Lookup
     from limnos.sqlpp.scans import Wanted
 
 
@@ -46,15 +46,12 @@ def objects(spark: SparkSession, table: Table, *, wanted: Wanted, parts: int) ->
     yield from objects_of(table.form, frame.toArrow().to_batches())
 
 
-def keyed(spark: SparkSession, table: Table, *, conditions: tuple[Condition, ...]) -> list[Value] | None:
-    """The objects with the key that conditions leave, read without a job of Spark's; None where they leave more than one, or files are many."""
-    key = key_in(table.form, conditions)
-    if key is None:
-        return None
+def looked_up(spark: SparkSession, table: Table, *, lookup: Lookup) -> list[Value] | None:
+    """The objects that are looked up, read without a job of Spark's; None where they are many, or files that may have them are."""
     try:
-        rows = Few(spark, table).rows([key])
+        rows = Few(spark, table).rows([lookup.conditions], most=None if lookup.by is None else ROWS_MAX)
     except Unfit as reason:
-        logger.debug("Not read by its key: %s", reason)
+        logger.debug("Not looked up: %s", reason)
         return None
     make = to_object(table.form)
     return None if rows is None else [make(row) for row in rows]

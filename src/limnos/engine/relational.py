@@ -5,9 +5,12 @@ May import the sibling modules, relations of `sqlpp` and PySpark. Must not know 
 
 from __future__ import annotations
 
+import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.engine.arrow import plain_type, streamed
+from limnos.engine.failures import is_planners_mistake, text_of
 from limnos.engine.sql import statement_of
 from limnos.engine.tables import Table
 from limnos.sqlpp.relations.nodes import Cut, Extend, Filter, Gather, Join, Sort, Window, parts_of
@@ -24,32 +27,45 @@ if TYPE_CHECKING:
     from limnos.sqlpp.stored import Plain
     from limnos.sqlpp.values.model import Value
 
+logger = logging.getLogger(__name__)
 FEW = 10_000
-
-
-def frame_of(
-    spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table], parts: int
-) -> DataFrame:
-    """What Spark is asked for."""
-    found = statement_of(carried.relation, carried.layout, sources=lambda read: _source(tables, read), parts=parts)
-    return spark.sql(found.text, args=found.parameters or None)
 
 
 def values_of(
     spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table], parts: int
 ) -> Iterator[Value]:
-    """The results, worked out by so many tasks at once: few of them at once, more as they come."""
-    frame = frame_of(spark, carried, tables=tables, parts=parts)
+    """The results, worked out by so many tasks at once: few of them at once, more as they come. Raises what Spark raises."""
+    frame = _planned(spark, carried, tables=tables, parts=parts)
     if parts > 1 and _multiplies(frame, carried.relation):
-        frame = frame_of(spark, carried, tables=tables, parts=1)
+        frame = _planned(spark, carried, tables=tables, parts=1)
     return decoded(carried.layout, frame.toArrow().to_batches() if is_few(carried.relation) else streamed(spark, frame))
+
+
+def _planned(
+    spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table], parts: int
+) -> DataFrame:
+    """What Spark is asked for, once it has a plan for it. Where it fails by a mistake of its own, conditions are kept from the tables, where it makes it."""
+    for source in (_source, _source_apart):
+        found = statement_of(carried.relation, carried.layout, sources=partial(source, tables), parts=parts)
+        frame = spark.sql(found.text, args=found.parameters or None)
+        try:
+            _plan(frame)
+        except Exception as error:
+            if source is _source_apart or not is_planners_mistake(error):
+                raise
+            logger.info("Spark cannot plan a query whose conditions reach its tables: %s", text_of(error)[:500])
+        else:
+            return frame
+    raise AssertionError
+
+
+def _plan(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())  # noqa: SLF001 - plans are Java's
 
 
 def _multiplies(frame: DataFrame, relation: Relation) -> bool:
     """Whether Spark pairs all parts of one side with all of another, each pair a task: then each side is to be one part."""
-    if not any(isinstance(one, Join) for one in parts_of(relation)):
-        return False
-    return "CartesianProduct" in str(frame._jdf.queryExecution().executedPlan().toString())  # noqa: SLF001 - plans are Java's
+    return any(isinstance(one, Join) for one in parts_of(relation)) and "CartesianProduct" in _plan(frame)
 
 
 def is_few(relation: Relation) -> bool:
@@ -67,6 +83,11 @@ def _source(tables: Callable[[tuple[str, ...], str], Table], read: Read) -> str:
     if table.snapshot is None:
         return f"(SELECT * FROM {table.quoted} WHERE FALSE)"
     return f"{table.quoted} VERSION AS OF {table.snapshot}"
+
+
+def _source_apart(tables: Callable[[tuple[str, ...], str], Table], read: Read) -> str:
+    """The same, behind a condition that is true of every row, which Spark does not know: it moves no other past it."""
+    return f"(SELECT * FROM {_source(tables, read)} WHERE rand() >= 0)"
 
 
 def decoded(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Iterator[Value]:

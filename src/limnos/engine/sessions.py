@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING
 
+from limnos.engine.library import library_of
 from limnos.engine.names import STATEMENT
-from limnos.spark.session import session
+from limnos.spark.session import another, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,22 +83,19 @@ class Sessions:
         start = self._start
         refs = (*job.reads, *(() if job.target is None else (job.target,)))
         catalogs = sorted({ref.path[0] for ref in refs})
-        spark = session(start.uri, metalake=start.metalake, catalogs=catalogs, token=job.credential, lance=False)
+        if self._spark is None:
+            raise RuntimeError("Spark has not been started")
+        more = {"rest-metrics-reporting-enabled": "false"}  # nobody asks for them
         if job.lock:
-            for name in catalogs:
-                spark.conf.set(f"spark.sql.catalog.{name}.header.X-Limnos-Lock", job.lock)
+            more["header.X-Limnos-Lock"] = job.lock
+        spark = another(
+            self._spark, start.uri, metalake=start.metalake, catalogs=catalogs, token=job.credential, more=more
+        )
         context = spark.sparkContext
-        for key, value in (
-            ("spark.sql.session.timeZone", "UTC"),
-            ("spark.sql.caseSensitive", "true"),
-            ("spark.sql.shuffle.partitions", str(self.parts)),
-            (STATEMENT, job.id),
-        ):
-            spark.conf.set(key, value)
+        spark.conf.set(STATEMENT, job.id)
         context.setLocalProperty("spark.scheduler.pool", f"statement-{next(self._pools)}")
         context.setJobGroup(job.id, APP, interruptOnCancel=True)
         context.addJobTag(job.id)
-        machine = spark._jvm  # noqa: SLF001 - catalogs are looked for in the thread's own session, which PySpark sets only now and then
-        if machine is not None:
-            machine.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+        # Catalogs are looked for in the thread's own session, which PySpark sets only now and then.
+        library_of(spark).make_active(spark._jsparkSession)  # noqa: SLF001
         yield spark

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from limnos.engine import loading
 from limnos.engine.compacting import compacted
-from limnos.engine.failures import is_too_complex
-from limnos.engine.reading import keyed, objects
+from limnos.engine.failures import is_planners_mistake, is_too_complex
+from limnos.engine.reading import looked_up, objects
 from limnos.engine.relational import values_of
 from limnos.engine.tables import Table, table_of
 from limnos.engine.writing import Object, Writer, checked
@@ -22,7 +22,7 @@ from limnos.sqlpp.evaluator import Budget, results
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.types import json_text
 from limnos.sqlpp.jobs import form_of
-from limnos.sqlpp.lookups import SCANS_MAX
+from limnos.sqlpp.lookups import SCANS_MAX, lookup_in
 from limnos.sqlpp.plan import Scan, Subquery
 from limnos.sqlpp.relations import Uncarried, carried
 from limnos.sqlpp.scans import prepared, walk
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from limnos.sqlpp.jobs import DatasetRef, EngineJob
+    from limnos.sqlpp.lookups import Lookup
     from limnos.sqlpp.plan import Expression
     from limnos.sqlpp.scans import Wanted
     from limnos.sqlpp.stored import RecordType
@@ -130,18 +131,29 @@ class _Work:
     def _near(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None
     ) -> Iterator[Value] | None:
-        """The results of a statement that looks at one object, or a few, by their keys; None for another."""
+        """The results of a statement that looks at one object, or a few, by keys and indexes; None for another."""
         if sum(isinstance(node, Scan) for node in walk(expression)) not in range(1, SCANS_MAX + 1):
             return None
         changed, wanted = prepared(expression, result_fields=result_fields)
-        found = []
-        for one in wanted:
-            ref = self._ref(one.dataverse, one.name)
-            held = None if ref.files else keyed(self._spark, self._table(ref), conditions=one.conditions)
+        lookups = [pair for one in wanted if (pair := self._lookup(one)) is not None]
+        if len(lookups) < len(wanted):
+            return None
+        found: list[list[Value]] = []
+        for table, lookup in lookups:
+            held = looked_up(self._spark, table, lookup=lookup)
             if held is None:
                 return None
             found.append(held)
         return results(BoundQuery(changed, slots, ()), lambda _, number: found[int(number)], budget=self._budget)
+
+    def _lookup(self, wanted: Wanted) -> tuple[Table, Lookup] | None:
+        """What is looked up of a dataset; None where all of it may be wanted."""
+        ref = self._ref(wanted.dataverse, wanted.name)
+        if ref.files is not None:
+            return None
+        table = self._table(ref)
+        found = lookup_in(table.form, wanted.conditions, indexes=ref.indexes)
+        return None if found is None else (table, found)
 
     def _whole(self, expression: Expression, result_fields: frozenset[str] | None) -> Iterator[Value] | None:
         """The results of a query that Spark carries as a whole; None for another."""
@@ -155,9 +167,9 @@ class _Work:
         try:
             return values_of(self._spark, found, tables=self._named, parts=self._parts)
         except Exception as error:
-            if not is_too_complex(error):
+            if not (is_too_complex(error) or is_planners_mistake(error)):
                 raise
-            logger.info("Job %s is too complex for Spark: the evaluator works it out", self._job.id)
+            logger.info("Spark cannot plan job %s: the evaluator works it out", self._job.id)
             return None
 
     def _read(self, wanted: tuple[Wanted, ...], number: str) -> Iterable[Value]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from limnos.engine.library import library_of
 from limnos.engine.names import quoted
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.jobs import form_of as made_form
@@ -51,16 +52,15 @@ def table_of(spark: SparkSession, ref: DatasetRef) -> Table:
 
 def loaded(spark: SparkSession, ref: DatasetRef) -> JavaObject:
     """The table as Iceberg's catalog has it."""
-    machine = spark._jvm  # noqa: SLF001 - PySpark has no other way to a catalog's own tables
-    manager = spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001
+    library = library_of(spark)
+    manager = spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001 - PySpark has no other way to a catalog's own tables
     gateway = spark.sparkContext._gateway  # noqa: SLF001
-    if machine is None or gateway is None:
+    if gateway is None:
         raise RuntimeError("Spark has been stopped")
-    parts = gateway.new_array(machine.java.lang.String, len(ref.path) - 2)
+    parts = gateway.new_array(library.text, len(ref.path) - 2)
     for at, part in enumerate(ref.path[1:-1]):
         parts[at] = part
-    ident = machine.org.apache.spark.sql.connector.catalog.Identifier.of(parts, ref.path[-1])
-    found = manager.catalog(ref.path[0]).loadTable(ident)
+    found = manager.catalog(ref.path[0]).loadTable(library.identifier(parts, ref.path[-1]))
     table = found.table()
     if _is_metadata(table):
         raise SqlppError(NO_DATASET, f"Cannot find dataset with name {ref.name} in dataverse {'.'.join(ref.dataverse)}")
@@ -78,9 +78,6 @@ def _is_metadata(table: JavaObject) -> bool:
 
 def _schema_json(spark: SparkSession, table: JavaObject, *, snapshot: int | None) -> str:
     """The schema of the state that is read, which may be older than the table's own."""
-    machine = spark._jvm  # noqa: SLF001
-    if machine is None:
-        raise RuntimeError("Spark has been stopped")
-    iceberg = machine.org.apache.iceberg
-    schema = table.schema() if snapshot is None else iceberg.util.SnapshotUtil.schemaFor(table, snapshot)
-    return str(iceberg.SchemaParser.toJson(schema))
+    iceberg = library_of(spark)
+    schema = table.schema() if snapshot is None else iceberg.schema_at(table, snapshot)
+    return str(iceberg.schema_text(schema))

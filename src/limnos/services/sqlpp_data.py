@@ -84,7 +84,10 @@ async def data_explained(ctx: Context, bound: Bound) -> bytes:
     """What EXPLAIN says of a query over data; the type of a table that SQL++ did not make is the engine's to know."""
     reads = await _reads(ctx, bound.query)
     forms = {(ref.dataverse, ref.name): form_of(ref) for ref in reads if ref.type and ref.files is None}
-    return explained(bound.query.expression, lambda dataverse, name: forms.get((dataverse, name)))
+    indexes = {(ref.dataverse, ref.name): ref.indexes for ref in reads}
+    return explained(
+        bound.query.expression, lambda *dataset: forms.get(dataset), indexes=lambda *dataset: indexes.get(dataset, ())
+    )
 
 
 async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None]:

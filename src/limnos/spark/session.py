@@ -112,6 +112,23 @@ def session(
     return spark
 
 
+def another(
+    running: SparkSession, uri: str, *, metalake: str, catalogs: Sequence[str], token: str, more: Mapping[str, str]
+) -> SparkSession:
+    """Return a session of a Spark that `session` has started, with catalogs and a credential of its own: what is done for each statement, so nothing is looked for again.
+
+    `more` are settings of every catalog, by the ends of their names.
+    """
+    spark = running.newSession()
+    header = authorization(token=token)
+    for name in catalogs:
+        prefix = f"{_CATALOG_PREFIX}{name}"
+        own = _catalog_settings(name, uri=uri, metalake=metalake) | _credential(prefix, header, uri=uri, connect=False)
+        for key, value in (own | {f"{prefix}.{end}": value for end, value in more.items()}).items():
+            spark.conf.set(key, value)
+    return spark
+
+
 def _register_lance(spark: SparkSession, home: Home) -> None:
     """Give the session its data source of Lance tables, and have Spark offer conditions to it."""
     from limnos.spark.lance.source import source_of  # noqa: PLC0415 - PySpark is in the extra
@@ -181,7 +198,7 @@ def lineage_environment(uri: str, *, metalake: str, authorization: str | None) -
     return {"OPENLINEAGE__TRANSPORT": json.dumps(transport)}
 
 
-def authorization(*, token: str | None, user: str | None) -> str | None:
+def authorization(*, token: str | None, user: str | None = None) -> str | None:
     """The Authorization header's value for a Bearer token or a believed Basic user; None for neither."""
     if token is not None and user is not None:
         raise BadRequest("Give either `token` or `user`, not both: each says who the caller is.")

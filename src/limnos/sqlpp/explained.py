@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.lookups import SCANS_MAX, key_in
+from limnos.sqlpp.lookups import SCANS_MAX, lookup_in
 from limnos.sqlpp.plan import wire
 from limnos.sqlpp.relations import Uncarried, carried
 from limnos.sqlpp.scans import prepared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from limnos.sqlpp.lookups import Index
     from limnos.sqlpp.relations.carrier import Types
     from limnos.sqlpp.scans import Wanted
     from limnos.sqlpp.stored import Form, RecordType
@@ -27,7 +28,12 @@ VALUES = "values of SELECT, from each row of the result"
 ROWS = "conditions and values, from each row that comes"
 
 
-def explained(expression: plan.Expression, forms: Callable[[tuple[str, ...], str], Form | None]) -> bytes:
+def explained(
+    expression: plan.Expression,
+    forms: Callable[[tuple[str, ...], str], Form | None],
+    *,
+    indexes: Callable[[tuple[str, ...], str], Sequence[Index]] = lambda *_: (),
+) -> bytes:
     """The bound plan, as engines are given it, and who works it out; JSON."""
 
     def types(dataverse: tuple[str, ...], name: str) -> RecordType | None:
@@ -35,22 +41,34 @@ def explained(expression: plan.Expression, forms: Callable[[tuple[str, ...], str
         return None if form is None else form.type
 
     told: dict[str, object] = _runs(expression, types)
-    looked_up = _by_key(expression, forms)
+    looked_up = _looked_up(expression, forms, indexes=indexes)
     if looked_up:
-        told = {
-            "key": looked_up,
-            "unless": f"many files may have such a key; then: {msgspec.json.encode(told).decode()}",
-        }
+        many = (
+            "many files may have such a key"
+            if "index" not in looked_up
+            else "many objects, or many files, may have such values"
+        )
+        told = {**looked_up, "unless": f"{many}; then: {msgspec.json.encode(told).decode()}"}
     return msgspec.json.encode({**told, "plan": msgspec.Raw(wire.encode(expression))})
 
 
-def _by_key(expression: plan.Expression, forms: Callable[[tuple[str, ...], str], Form | None]) -> list[str]:
-    """The datasets of which single objects are looked up, where those are all that a statement looks at."""
+def _looked_up(
+    expression: plan.Expression,
+    forms: Callable[[tuple[str, ...], str], Form | None],
+    *,
+    indexes: Callable[[tuple[str, ...], str], Sequence[Index]],
+) -> dict[str, list[str]]:
+    """The datasets of which single objects are looked up, by keys and by which indexes, where those are all that a statement looks at."""
     _, wanted = prepared(expression)
-    held = [(one, forms(one.dataverse, one.name)) for one in wanted]
-    if len(held) > SCANS_MAX or not all(form and key_in(form, one.conditions) for one, form in held):
-        return []
-    return [".".join((*one.dataverse, one.name)) for one, _ in held]
+    told: dict[str, list[str]] = {}
+    for one in wanted:
+        form, name = forms(one.dataverse, one.name), ".".join((*one.dataverse, one.name))
+        found = form and lookup_in(form, one.conditions, indexes=indexes(one.dataverse, one.name))
+        if not found or len(wanted) > SCANS_MAX:
+            return {}
+        by, said = ("key", name) if found.by is None else ("index", f"{name}: {found.by}")
+        told.setdefault(by, []).append(said)
+    return told
 
 
 def _runs(expression: plan.Expression, types: Types) -> dict[str, object]:

@@ -1,16 +1,18 @@
-"""Which single objects a statement looks up by their keys.
+"""Which objects a statement looks up by their keys, or by an index.
 
-May import `conditions`, `carried` and `stored`. Must not know an engine. A key that conditions leave no choice of is all that an engine has to look for; the whole
-statement is worked out afterwards over what it finds.
+May import `conditions`, `carried` and `stored`. Must not know an engine. A key that conditions leave no choice of is all that an engine has to look for, and so is what they say of an
+index's fields where few objects meet it; the whole statement is worked out afterwards over what is found.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from limnos.sqlpp.carried import column_type, literal
+from msgspec import Struct
+
+from limnos.sqlpp.carried import WHOLE, column_type, is_exact, literal
 from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.stored import at_path
 from limnos.sqlpp.values.model import MISSING, Value
@@ -19,9 +21,57 @@ if TYPE_CHECKING:
     from limnos.sqlpp.stored import Form
 
 SCANS_MAX: Final = 4
-"""So many datasets a statement may name where each is looked at by a key."""
+"""So many datasets a statement may name where each is looked at by a key or an index."""
+_NAMED = WHOLE | {"string", "date", "datetime"}
 Key: TypeAlias = Sequence[Condition]
 """A value for each of a dataset's key fields."""
+
+
+class Index(Struct, frozen=True):
+    """An index that is asked in the order of its fields' values."""
+
+    name: str
+    paths: tuple[tuple[str, ...], ...]
+
+
+class Lookup(NamedTuple):
+    """What is looked for: conditions with values of the columns' own types, and the name of the index whose fields they are about; None is the key."""
+
+    conditions: Key
+    by: str | None
+
+
+def lookup_in(form: Form, conditions: Sequence[Condition], *, indexes: Sequence[Index] = ()) -> Lookup | None:
+    """What conditions let an engine look up: one key, or some values of an index's first field; None where they do neither."""
+    key = key_in(form, conditions)
+    if key is not None:
+        return Lookup(key, None)
+    found = [Lookup(_about(form, index, among=conditions), index.name) for index in indexes]
+    return (
+        max(found, key=lambda one: len(one.conditions), default=None) if any(one.conditions for one in found) else None
+    )
+
+
+def _about(form: Form, index: Index, *, among: Sequence[Condition]) -> Key:
+    """What conditions say of an index's fields; nothing where they say nothing of its first."""
+    fit = [one for one in among if one.path in index.paths and is_exact(form.type, one) and _is_named(form, one)]
+    return tuple(_typed(form, one) for one in fit) if any(one.path == index.paths[0] for one in fit) else ()
+
+
+def _is_named(form: Form, condition: Condition) -> bool:
+    """Whether values of the field's type have one name each: a real number has several."""
+    type_ = column_type(form.type, condition.path)
+    return type_ is not None and type_.name in _NAMED
+
+
+def _typed(form: Form, condition: Condition) -> Condition:
+    """A condition with values as the field's type has them."""
+    type_, value = column_type(form.type, condition.path), condition.value
+    if type_ is None:
+        raise TypeError(f"{condition.path} is no column")
+    if condition.operator == "in" and isinstance(value, tuple):
+        return Condition(condition.path, "in", tuple(literal(type_, each) for each in value))
+    return Condition(condition.path, condition.operator, literal(type_, value))
 
 
 def key_in(form: Form, conditions: Sequence[Condition]) -> Key | None:

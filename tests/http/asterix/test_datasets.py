@@ -142,6 +142,26 @@ def test_indexes_are_told(node: Node) -> None:
     assert rows(node, "select value i.IndexName from Metadata.`Index` i where not i.IsPrimary") == ["primary_idx_d"]
 
 
+def test_an_index_that_is_asked_is_told(node: Node) -> None:
+    """EXPLAIN names the index; another structure, one of elements, and one that has been dropped are not asked."""
+    rows(
+        node,
+        "create type t as { id: int, a: string?, l: [string]? }; create dataset d(t) primary key id; create index x on d(a); create index y on d(id) type ngram(2);"
+        " create index z on d(unnest l: string) exclude unknown key",
+    )
+    text = "explain select value d.id from d where d.a between 'b' and 'c'"
+
+    (told,) = rows(node, text)
+    (other,) = rows(node, "explain select value d.id from d where d.id > 5")
+    rows(node, "drop index d.x")
+    (after,) = rows(node, text)
+
+    assert told["index"] == ["Default.d: x"]
+    assert "index" not in other
+    assert "index" not in after
+    assert told["plan"] == after["plan"]
+
+
 def test_tables_of_others_are_datasets_without_a_key(node: Node) -> None:
     """And take no indexes."""
     iceberg.make_table(node, "a", "t")

@@ -79,6 +79,7 @@ WRITES: Mapping[str, str] = {
     "write.delete.isolation-level": "serializable",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
+    "commit.manifest.min-count-to-merge": "8",
     "format-version": "2",
 }
 """How tables of datasets are written: a statement of one object must not write a million others again."""
