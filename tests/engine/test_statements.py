@@ -446,3 +446,38 @@ def test_an_index_is_asked(asking: Asking, do: Do) -> None:
 
     assert by_index == without
     assert without == [[5, 205], [7, 99, 199, 299], [7, 107, 207], [300], [[7, 7]]]
+
+
+def test_an_open_part_as_variant(asking: Asking, do: Do) -> None:
+    """Objects of such a dataset come back as they were written, through all ways to read and to write; others see a VARIANT."""
+    asking.make("loose", TYPE, "id", variant=True)
+    do(asking.insert("loose", PEOPLE))
+    do(
+        asking.insert(
+            "loose",
+            "[{'id': 5, 'x': 1.0, 'y': -0.0, 'z': 0.1, 'big': 1e300, 'w': [1, 2.0, null, {'b': 1, 'a': missing}]}]",
+        )
+    )
+    do(asking.upsert("loose", "[{'id': 1, 'pay': float('2')}, {'id': 6, 'b': {{1, date('2020-01-01')}}}]"))
+    do(asking.delete("loose", "t.pay = 'much'"))
+
+    found = do(asking.query("select value p from loose p order by p.id"))
+    keyed = do(asking.query("select value p.more from loose p where p.id = 2"))
+    typed = do(
+        asking.query(
+            "select value [get_type(p.x), get_type(p.w[1]), get_type(p.z), p.x, p.big] from loose p where p.id = 5"
+        )
+    )
+    null = do(asking.query("select value p.id from loose p where p.name is null order by p.id"))
+    told = asking.rest("GET", "/iceberg/v1/lake.main/namespaces/sales%1Feast/tables/loose")
+
+    assert found == [
+        {"id": 1, "pay": 2.0},
+        {"id": 2, "name": None, "n": -7, "seen": "2020-01-02T03:04:05.678", "more": {"of": ["2012-01-01", [1]]}},
+        {"id": 4, "name": "ann", "tags": []},
+        {"id": 5, "big": 1e300, "w": [1, 2.0, None, {"b": 1}], "x": 1.0, "y": -0.0, "z": 0.1},
+        {"id": 6, "b": [1, "2020-01-01"]},
+        {"id": 9007199254740993, "name": "", "n": 0, "seen": "1969-12-31T23:59:59.999"},
+    ]
+    assert (keyed, typed, null) == ([{"of": ["2012-01-01", [1]]}], [["double", "double", "double", 1.0, 1e300]], [2])
+    assert told["metadata"]["schemas"][0]["fields"][-1]["type"] == "variant"  # type: ignore[index]

@@ -78,11 +78,8 @@ def is_few(relation: Relation) -> bool:
 
 
 def _source(tables: Callable[[tuple[str, ...], str], Table], read: Read) -> str:
-    """A dataset at the state of the statement; before its first commit it has no rows, whatever is committed meanwhile."""
-    table = tables(read.dataverse, read.name)
-    if table.snapshot is None:
-        return f"(SELECT * FROM {table.quoted} WHERE FALSE)"
-    return f"{table.quoted} VERSION AS OF {table.snapshot}"
+    """A dataset at the state of the statement."""
+    return tables(read.dataverse, read.name).source
 
 
 def _source_apart(tables: Callable[[tuple[str, ...], str], Table], read: Read) -> str:

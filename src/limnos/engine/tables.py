@@ -13,7 +13,7 @@ from limnos.engine.library import library_of
 from limnos.engine.names import quoted
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.jobs import form_of as made_form
-from limnos.sqlpp.stored import Form, form_of
+from limnos.sqlpp.stored import OPEN, Form, columns, form_of, has_open
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -38,7 +38,23 @@ class Table(NamedTuple):
         """Its rows; None when there are none."""
         if self.snapshot is None:
             return None
-        return spark.read.option("versionAsOf", str(self.snapshot)).table(self.quoted)
+        frame = spark.read.option("versionAsOf", str(self.snapshot)).table(self.quoted)
+        return frame.selectExpr(*self.columns) if self.columns else frame
+
+    @property
+    def source(self) -> str:
+        """Its rows in FROM. Before the first commit there are none, whatever is committed meanwhile."""
+        if self.snapshot is None:
+            return f"(SELECT {', '.join(self.columns) or '*'} FROM {self.quoted} WHERE FALSE)"
+        rows = f"{self.quoted} VERSION AS OF {self.snapshot}"
+        return f"(SELECT {', '.join(self.columns)} FROM {rows})" if self.columns else rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is read in place of columns that are not read as they are: an open part is text to whoever reads it. Empty where all are."""
+        if not (self.form.variant and has_open(self.form.type)):
+            return ()
+        return *(quoted(field.name) for field in columns(self.form.type)), f"to_json({quoted(OPEN)}) AS {quoted(OPEN)}"
 
 
 def table_of(spark: SparkSession, ref: DatasetRef) -> Table:

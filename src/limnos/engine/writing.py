@@ -196,7 +196,12 @@ class Writer:
         form = self._table.form
         wanted = schema_of(form.type, keys=frozenset(form.keys))
         typed = rows.cast(_only(wanted, rows.schema.names))
-        self._spark.createDataFrame(typed).createOrReplaceTempView(SOURCE)
+        frame = self._spark.createDataFrame(typed)
+        if form.variant and OPEN in frame.columns:
+            from pyspark.sql import functions  # noqa: PLC0415 - heavy
+
+            frame = frame.withColumn(OPEN, functions.parse_json(functions.col(quoted(OPEN))))
+        frame.createOrReplaceTempView(SOURCE)
 
 
 def _only(schema: pa.Schema, names: list[str]) -> pa.Schema:

@@ -66,6 +66,21 @@ def test_a_dataset_is_an_iceberg_table(node: Node) -> None:
     assert told[0]["InternalDetails"]["PrimaryKey"] == [["oid"]]
 
 
+def test_an_open_part_is_a_variant_where_that_is_said(heard: Heard, node: Node) -> None:
+    """By a column of that type in a table of the third version; the engine is told."""
+    rows(node, "create dataset sales.east.loose(sales.east.orderType) primary key oid with {'open-part': 'variant'}")
+    rows(node, "insert into sales.east.loose ({'oid': 1})")
+
+    metadata = node.get(iceberg.table_path("sales", "east", "loose")).json()["metadata"]
+    assert metadata["format-version"] == 3
+    assert [(field["name"], field["type"]) for field in metadata["schemas"][0]["fields"]] == [
+        ("oid", "long"), ("_open", "variant"),
+    ]  # fmt: skip
+    (job,) = heard.jobs
+    assert job.target is not None
+    assert job.target.variant
+
+
 def test_types_are_needed_by_datasets(node: Node) -> None:
     """A dataset keeps its type from being dropped, and is dropped by itself."""
     rows(node, SEED)
@@ -89,7 +104,7 @@ def test_types_are_needed_by_datasets(node: Node) -> None:
         ("create dataset d(no_such) primary key id", "ASX1082: Cannot find datatype with name no_such (in line 1, at column 18)"),
         ("create dataset no.d(t) primary key id", "ASX1063: "),
         ("create dataset d0(t) primary key id", "ASX1072: A dataset with name d0 already exists in dataverse Default"),
-        ("create dataset d(t) primary key id with {'open-part': 'variant'}", "ASX1079: "),
+        ("create dataset d(t) primary key id with {'open-part': 'xml'}", "ASX1079: Compilation error: Invalid operation - open-part is json, as it is where nothing is said, or variant"),
         ("create dataset Metadata.d(t) primary key id", "ASX1079: "),
         ("create index i on d0(name)", "ASX1084: An index with this name i already exists"),
         ("create index i on no_such(name)", "ASX1050: Cannot find dataset with name no_such in dataverse Default"),

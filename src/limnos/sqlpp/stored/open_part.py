@@ -3,6 +3,8 @@ r"""Values as JSON text from which they come back: what the column `_open` holds
 May import `values` and `texts`. Must not know columns. A bigint is a number without a point, a double one with it;
 what JSON has no word for is an object of one field with a `$`: `{"$date": "2012-11-20"}`. An object of the user's that looks like one of these is
 `{"$object": [[name, value]]}`.
+
+A VARIANT knows one type of number, which 1.0 and 1 are both of: where the text is to become one, a double that is whole is tagged, too.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ UNREADABLE = 6
 """Invalid format."""
 
 _NUMBERS: Mapping[type, str] = {TinyInt: "$tinyint", SmallInt: "$smallint", Integer: "$integer"}
-_NOT_FINITE: Mapping[str, float] = {"NaN": math.nan, "INF": math.inf, "-INF": -math.inf}
+_REALS: Mapping[str, float] = {"NaN": math.nan, "INF": math.inf, "-INF": -math.inf, "-0.0": -0.0}
 
 
-def written(value: Value) -> str:
-    """A value as text. Raises SqlppError for what nests too deep."""
+def written(value: Value, *, variant: bool = False) -> str:
+    """A value as text, or as text that becomes a VARIANT. Raises SqlppError for what nests too deep."""
     try:
-        return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return json.dumps(_plain(value, variant), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except RecursionError:
         raise too_deep() from None
 
@@ -51,32 +53,34 @@ def read(text: str) -> Value:
         raise SqlppError(UNREADABLE, f"Invalid format for the open part of an object: {reason}") from None
 
 
-def _plain(value: Value) -> object:
+def _plain(value: Value, variant: bool) -> object:  # noqa: FBT001 - handed down by a function that is called for each value
     if value is None or isinstance(value, (bool, str)) or type(value) is int:
         return value
     if isinstance(value, float):
-        return _real(value)
+        return _real(value, variant)
     if isinstance(value, dict):
-        fields = {name: _plain(held) for name, held in value.items()}
+        fields = {name: _plain(held, variant) for name, held in value.items()}
         return {"$object": list(fields.items())} if len(fields) == 1 and not _TAGS.keys().isdisjoint(fields) else fields
     if type(value) is tuple:
-        return [_plain(item) for item in value]
-    return _tagged(value)
+        return [_plain(item, variant) for item in value]
+    return _tagged(value, variant)
 
 
-def _real(value: float) -> object:
+def _real(value: float, variant: bool) -> object:  # noqa: FBT001
     if isinstance(value, Float):
-        return {"$float": _real(float(value))}
+        return {"$float": _real(float(value), variant)}
+    if variant and value.is_integer():
+        return {"$double": float(value) if value or math.copysign(1, value) > 0 else "-0.0"}
     if math.isfinite(value):
         return float(value)
     return {"$double": "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"}
 
 
-def _tagged(value: Value) -> object:
+def _tagged(value: Value, variant: bool) -> object:  # noqa: FBT001
     if value is MISSING:
         return {"$missing": True}
     if isinstance(value, Bag):
-        return {"$multiset": [_plain(item) for item in value]}
+        return {"$multiset": [_plain(item, variant) for item in value]}
     if isinstance(value, int):
         return {_NUMBERS[type(value)]: int(value)}
     if isinstance(value, bytes):
@@ -115,7 +119,7 @@ def _time(kind: TypeName) -> Callable[[object], Value]:
 
 
 def _double(value: str | float) -> float:
-    return _NOT_FINITE[value] if isinstance(value, str) else float(value)
+    return _REALS[value] if isinstance(value, str) else float(value)
 
 
 _TIMES: tuple[TypeName, ...] = (

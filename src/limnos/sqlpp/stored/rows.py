@@ -72,7 +72,7 @@ def shaped(form: Form, *, lenient: bool = False) -> Callable[[Value], dict[str, 
 
 def to_row(form: Form) -> Callable[[Mapping[str, Value]], Row]:
     """The function that makes an object, already of the type, a row."""
-    return _writer(form.type)
+    return _writer(form.type, variant=form.variant)
 
 
 def to_object(form: Form) -> Callable[[Mapping[str, Plain]], dict[str, Value]]:
@@ -201,7 +201,7 @@ def _from_text(text: str, name: ScalarName) -> Value:
 # Rows.
 
 
-def _writer(type_: RecordType) -> Callable[[Mapping[str, Value]], Row]:
+def _writer(type_: RecordType, *, variant: bool = False) -> Callable[[Mapping[str, Value]], Row]:
     held = [(field.name, _plain_of(field.type)) for field in columns(type_)]
     own = frozenset(name for name, _ in held)
     opened = has_open(type_)
@@ -216,7 +216,7 @@ def _writer(type_: RecordType) -> Callable[[Mapping[str, Value]], Row]:
             raise compilation(f"The table has no column {lost} that SQL++ can write")
         if opened:
             rest = {name: found for name, found in value.items() if found is None or name not in own}
-            row[OPEN] = open_part.written(rest) if rest else None
+            row[OPEN] = open_part.written(rest, variant=variant) if rest else None
         return row
 
     return write

@@ -125,12 +125,15 @@ def schema_of(form: Form) -> dict[str, Json]:
     fields = _fields(form.type, numbers, path=(), keys=keys, identifiers=identifiers)
     if not fields:
         raise compilation("A dataset needs a field that is declared")
+    if form.variant and has_open(form.type):
+        fields[-1]["type"] = "variant"
     return {"type": "struct", "schema-id": 0, "identifier-field-ids": identifiers, "fields": fields}
 
 
 def properties_of(form: Form) -> dict[str, str]:
-    """The properties of a dataset's table."""
-    return {**WRITES, TYPE_PROPERTY: encoded(form)}
+    """The properties of a dataset's table. A VARIANT takes the third version of the format."""
+    version = {"format-version": "3"} if form.variant else {}
+    return {**WRITES, **version, TYPE_PROPERTY: encoded(form)}
 
 
 def _along(record: RecordType, path: tuple[str, ...]) -> Iterator[FieldType]:
