@@ -109,5 +109,7 @@ def _environment() -> dict[str, str]:
 def settings_in(folder: Path) -> str:
     """Write the settings that the suite's server needs, which runs jobs; returns the file."""
     file = folder / "limnos.toml"
-    file.write_text('[jobs]\nexecutor = "local"\nallowed = ["/bin/true", "/bin/sleep"]\n', encoding="utf-8")
+    file.write_text(
+        '[jobs]\nexecutor = "local"\nconfined = false\nallowed = ["/bin/true", "/bin/sleep"]\n', encoding="utf-8"
+    )
     return str(file)

@@ -29,6 +29,7 @@ def test_a_job_goes_with_its_server(tmp_path: Path) -> None:
     lines = [
         "[jobs]",
         'executor = "local"',
+        "confined = false",
         f'allowed = ["{programs}", "/bin/true"]',
         f'writable = ["{out}"]',
         "running_max = 1",

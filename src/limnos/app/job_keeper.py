@@ -47,6 +47,7 @@ class KeptWork(msgspec.Struct, frozen=True):
     writable: tuple[str, ...]
     closed: tuple[str, ...]
     user: str | None
+    must_be_confined: bool
     timeout_s: float
     grace_s: float
     output_max: int
@@ -173,9 +174,10 @@ def _become(
 def _confine(work: KeptWork) -> None:
     """Take the rights to files away. Raises OSError where the job would keep those of the server."""
     confined = confine(readable=(*SYSTEM, *work.readable), writable=(work.scratch, *work.writable), closed=work.closed)
-    if not confined and work.user is None:
+    if not confined and work.user is None and work.must_be_confined:
         raise OSError(
-            0, "this kernel has no Landlock, and jobs.user is unset: a job would have all that the server has"
+            0,
+            "this kernel has no Landlock, and jobs.user is unset: a job would have the server's rights to files (jobs.confined)",
         )
 
 

@@ -39,6 +39,7 @@ class JobPlan(NamedTuple):
     spark_submit: str | None
     timeout_s: float
     output_max: int
+    must_be_confined: bool = True
     grace_s: float = 5.0
     """How long a job that is to end may take for it."""
 
@@ -48,7 +49,7 @@ def plan_of(settings: Settings) -> JobPlan:
     jobs = settings.jobs
     closed = (str(Path(settings.server.data).absolute()),)
     return JobPlan(
-        jobs.allowed, jobs.readable, jobs.writable, closed, jobs.user, jobs.spark_submit or _spark_submit(), jobs.timeout_s, jobs.output_bytes_max,
+        jobs.allowed, jobs.readable, jobs.writable, closed, jobs.user, jobs.spark_submit or _spark_submit(), jobs.timeout_s, jobs.output_bytes_max, jobs.confined,
     )  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def kept_work(plan: JobPlan, work: JobWork, *, uuid: str, scratch: str) -> KeptW
     own = (*_spark_homes(plan),) if is_spark else ()
     return KeptWork(
         argv, environment, scratch, tuple(real_file(plan, each) for each in content.scripts), (*plan.allowed, *plan.readable, *own),
-        plan.writable, plan.closed, plan.user, plan.timeout_s, plan.grace_s, plan.output_max,
+        plan.writable, plan.closed, plan.user, plan.must_be_confined, plan.timeout_s, plan.grace_s, plan.output_max,
     )  # fmt: skip
 
 

@@ -541,6 +541,11 @@ class Jobs(Section):
         min_length=1,
         description="User of this machine that jobs run as, which takes a server that was started by root. Unset: the server's own.",
     )
+    confined: bool = Field(
+        default=True,
+        description="Where the kernel cannot confine a job (Landlock, Linux 5.13 or later) and `jobs.user` is unset, refuse it; `off` runs it with all "
+        "rights of the server's user to files, for programs that are trusted.",
+    )
     running_max: PositiveInt = Field(default=2, description="Jobs that each serving process runs at once; others wait.")
     waiting_max: PositiveInt = Field(
         default=100, description="Jobs of one user in a metalake that wait or run; for one more the answer is 503."
