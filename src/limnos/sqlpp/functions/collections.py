@@ -289,30 +289,30 @@ def difference(value: Value, other: Value) -> Value:
     return like(value, [item for item in held if key(item) not in sets[0]])
 
 
-@scalar("array_symdiff", least=2, most=ANY_NUMBER)
-def symmetric_difference(*values: Value) -> Value:
-    """Each item that exactly one of them has."""
+def _shared(values: Items) -> list[list[Value]] | None:
+    """Each item with its likes, one for each collection that has it; None if one is no collection."""
     sets = _sets(values)
     if sets is None:
         return None
-    counted: dict[bytes, list[Value]] = {}
+    found: dict[bytes, list[Value]] = {}
     for one in sets:
-        for found, item in one.items():
-            counted.setdefault(found, []).append(item)
-    return like(values[0], [same[0] for same in counted.values() if len(same) == 1])
+        for name, item in one.items():
+            found.setdefault(name, []).append(item)
+    return list(found.values())
+
+
+@scalar("array_symdiff", least=2, most=ANY_NUMBER)
+def symmetric_difference(*values: Value) -> Value:
+    """Each item that exactly one of them has."""
+    shared = _shared(values)
+    return None if shared is None else like(values[0], [same[0] for same in shared if len(same) == 1])
 
 
 @scalar("array_symdiffn", least=2, most=ANY_NUMBER)
 def odd_difference(*values: Value) -> Value:
     """Each item that an odd number of them has."""
-    sets = _sets(values)
-    if sets is None:
-        return None
-    counted: dict[bytes, list[Value]] = {}
-    for one in sets:
-        for found, item in one.items():
-            counted.setdefault(found, []).append(item)
-    return like(values[0], [same[0] for same in counted.values() if len(same) % 2])
+    shared = _shared(values)
+    return None if shared is None else like(values[0], [same[0] for same in shared if len(same) % 2])
 
 
 def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> None:
