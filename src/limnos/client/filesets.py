@@ -12,7 +12,7 @@ import msgspec
 from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
 from limnos.client.metalakes import DropAnswer
 from limnos.client.paths import parts_of
-from limnos.client.schemas import schema_url
+from limnos.client.schemas import ListAnswer, schema_url
 from limnos.client.values import Audit, Parts
 
 
@@ -36,14 +36,6 @@ class FilesetFile(msgspec.Struct, frozen=True, rename="camel"):
     size: int = 0
     last_modified: int = 0
     path: str = ""
-
-
-class _Identifier(msgspec.Struct):
-    name: str
-
-
-class _Identifiers(msgspec.Struct):
-    identifiers: tuple[_Identifier, ...]
 
 
 class _Fileset(msgspec.Struct):
@@ -72,7 +64,7 @@ class Filesets(Resource[S]):
         """List the filesets of a schema, as whole paths."""
         parts = parts_of(schema, least=2)[:2]
         reply = yield request("GET", f"{schema_url(self.scope, *parts)}/filesets")
-        return tuple((*parts, each.name) for each in decode(reply, _Identifiers).identifiers)
+        return tuple((*parts, each.name) for each in decode(reply, ListAnswer).identifiers)
 
     @verb
     def get(self, path: str | Sequence[str]) -> Flow[Fileset]:

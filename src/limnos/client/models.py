@@ -12,7 +12,7 @@ import msgspec
 from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
 from limnos.client.metalakes import DropAnswer
 from limnos.client.paths import parts_of
-from limnos.client.schemas import schema_url
+from limnos.client.schemas import ListAnswer, schema_url
 from limnos.client.values import Audit, Parts
 
 
@@ -35,14 +35,6 @@ class ModelVersion(msgspec.Struct, frozen=True):
     comment: str | None = None
     properties: dict[str, str] | None = None
     audit: Audit = Audit()
-
-
-class _Identifier(msgspec.Struct):
-    name: str
-
-
-class _Identifiers(msgspec.Struct):
-    identifiers: tuple[_Identifier, ...]
 
 
 class _Model(msgspec.Struct):
@@ -71,7 +63,7 @@ class Models(Resource[S]):
         """List the models of a schema, as whole paths."""
         parts = parts_of(schema, least=2)[:2]
         reply = yield request("GET", f"{schema_url(self.scope, *parts)}/models")
-        return tuple((*parts, each.name) for each in decode(reply, _Identifiers).identifiers)
+        return tuple((*parts, each.name) for each in decode(reply, ListAnswer).identifiers)
 
     @verb
     def get(self, path: str | Sequence[str]) -> Flow[Model]:

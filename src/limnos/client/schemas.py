@@ -21,7 +21,9 @@ class _Identifier(msgspec.Struct):
     name: str
 
 
-class _ListAnswer(msgspec.Struct):
+class ListAnswer(msgspec.Struct):
+    """Names of what lies in a schema, or of schemas."""
+
     identifiers: tuple[_Identifier, ...]
 
 
@@ -66,7 +68,7 @@ class Schemas(Resource[S]):
         url = schema_url(self.scope, *parts[:2])
         if len(parts) > 1:
             url = f"{url}/{(yield from holding(self.scope, parts[0])) or 'table'}s"
-        answer = decode((yield request("GET", url)), _ListAnswer)
+        answer = decode((yield request("GET", url)), ListAnswer)
         return tuple((*parts, each.name) for each in answer.identifiers)
 
     @verb
