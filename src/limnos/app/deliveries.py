@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from limnos.app.posting import PostFailed, post
+from limnos.app.taking import Taking
 from limnos.http.cloudevents import batches_of, event_of, message_id, signed_headers
 from limnos.model.errors import LimnosError, Pruned
 from limnos.model.permits import upkeep_permit
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from limnos.services.webhooks import Sending
 
 log = get_logger("limnos.deliveries")
-POLL_S: Final = 2.0
 LEASE_MS: Final = 30_000
 HELD_MAX: Final = 1_000
 """Webhooks that one node holds at most; one that waits for changes costs next to nothing."""
@@ -63,36 +63,17 @@ class _Tries:
         return max(1, count >> min(self.failed, 10))
 
 
-class Deliveries:
-    """What this node sends. `wake` makes it look at once whether a webhook is due."""
+class Deliveries(Taking):
+    """What this node sends."""
+
+    works = "webhooks"
 
     def __init__(self, services: Services, *, timeout_s: float) -> None:
+        super().__init__()
         self.services = services
         self.timeout_s = timeout_s
         self.holder = uuid4().hex
         self._permit = upkeep_permit("limnos")
-        self._woken = asyncio.Event()
-        self._held: set[asyncio.Task[None]] = set()
-
-    def wake(self) -> None:
-        """Say that a webhook was made, or is to be tried again."""
-        self._woken.set()
-
-    async def run(self) -> None:
-        """Work until cancelled; then let other nodes have the webhooks."""
-        try:
-            while True:
-                try:
-                    await self._take()
-                except LimnosError as error:
-                    log.warning("webhooks could not be looked at", error=str(error))
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), POLL_S)
-                self._woken.clear()
-        finally:
-            for task in tuple(self._held):
-                task.cancel()
-            await asyncio.gather(*self._held, return_exceptions=True)
 
     async def _take(self) -> None:
         """Lease what is due, and begin to send."""
@@ -104,9 +85,7 @@ class Deliveries:
             self._permit, lambda tx: tx.webhooks.lease(self.holder, limit=room, lease_ms=LEASE_MS)
         )
         for webhook in leased:
-            task = asyncio.create_task(self._hold(webhook))
-            self._held.add(task)
-            task.add_done_callback(self._held.discard)
+            self._begin(self._hold(webhook))
 
     async def _hold(self, webhook: Webhook) -> None:
         """Send to one webhook until something is in the way, and say what."""

@@ -20,6 +20,7 @@ from limnos.app.hands import Hand
 from limnos.app.job_keeper import CANCELLED as KEPT_CANCELLED
 from limnos.app.job_keeper import EXITED, TIMED_OUT, Kept
 from limnos.app.job_works import CannotRun, JobPlan, kept_work, plan_of
+from limnos.app.taking import Taking
 from limnos.model.errors import CannotStart, LimnosError
 from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, Job, Output
 from limnos.model.permits import upkeep_permit
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.jobs")
-POLL_S: Final = 2.0
 BEAT_S: Final = 4.0
 LEASE_MS: Final = 15_000
 LEAVES_WITHIN_S: Final = 3.0
@@ -57,44 +57,29 @@ class End(NamedTuple):
     output: Output = Output()
 
 
-class Executor:
-    """Runs jobs on this machine. `wake` makes it look at once whether there is something to do."""
+class Executor(Taking):
+    """Runs jobs on this machine; what runs when it is cancelled is ended, and told as failed."""
+
+    works = "jobs"
 
     def __init__(self, services: Services, plan: JobPlan, *, running_max: int) -> None:
+        super().__init__()
         self.services = services
         self.plan = plan
         self.running_max = running_max
         self.holder = uuid4().hex
         self._permit = upkeep_permit("limnos")
-        self._woken = asyncio.Event()
         self._bells: set[asyncio.Event] = set()
-        self._running: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
         """Say that a job was asked for, cancelled, or has ended."""
-        self._woken.set()
+        super().wake()
         for bell in self._bells:
             bell.set()
 
-    async def run(self) -> None:
-        """Work until cancelled; what runs then is ended, and told as failed."""
-        try:
-            while True:
-                try:
-                    await self._take()
-                except LimnosError as error:
-                    log.warning("jobs could not be looked at", error=str(error))
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), POLL_S)
-                self._woken.clear()
-        finally:
-            for task in tuple(self._running):
-                task.cancel()
-            await asyncio.gather(*self._running, return_exceptions=True)
-
     async def _take(self) -> None:
         """Tell of jobs that were lost, and begin those that wait, as many as there is room for."""
-        services, room = self.services, self.running_max - len(self._running)
+        services, room = self.services, self.running_max - len(self._held)
         now_ms = services.store.time.now_ms()
         if not await services.gate.look_up(lambda: jobs_due(now_ms)):
             return
@@ -106,13 +91,7 @@ class Executor:
             self._permit, lambda tx: tx.template_jobs.claim(self.holder, limit=room, lease_ms=LEASE_MS)
         )
         for job, text in taken:
-            task = asyncio.create_task(self._carry(job, text))
-            self._running.add(task)
-            task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        self._woken.set()
+            self._begin(self._carry(job, text)).add_done_callback(lambda _: Taking.wake(self))
 
     async def _carry(self, job: Job, text: str) -> None:
         """Run a job, and say what became of it."""
