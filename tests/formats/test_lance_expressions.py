@@ -38,3 +38,22 @@ def test_what_is_deep_is_refused(text: str) -> None:
     """A chain of operators, also where it is spread over parentheses."""
     with pytest.raises(BadRequest, match="too many operators"):
         check_expression(text)
+
+
+@pytest.mark.parametrize("text", [
+    "id = $1", "$1 = id", "id = ?", "id=:x", ":x = id", "id = 1 AND :x", "(:x) = id", "text = N'a'", "text = b'01'", 'text = B"a"', "text = R'a'",
+    "text = $$a$$", "text = $t$a$t$",
+])  # fmt: skip
+def test_what_the_library_has_no_answer_to(text: str) -> None:
+    """A place for a parameter, or a text with something before its quote."""
+    with pytest.raises(BadRequest, match="where a value is to stand"):
+        check_expression(text)
+
+
+@pytest.mark.parametrize("text", [
+    "text = '$1 ? :x N'", "id::int = 1", "id :: int = 1", "a$b = 1", "text[1:2] = 'a'", "list[:2]", "`a?b` = 1", '"a:b" = 1', "text = X'ab'", "b = 'x'",
+    "n LIKE 'a%'", "text LIKE 'N''a'",
+])  # fmt: skip
+def test_what_only_looks_like_it(text: str) -> None:
+    """Within quotes, in a cast, in a slice or in a name."""
+    check_expression(text)

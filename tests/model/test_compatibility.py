@@ -42,6 +42,7 @@ DECODERS: dict[str, Callable[[bytes], Record]] = {
 LATER = {
     "TableRecord": {"declared": False, "managed": False, "statements": (), "object_type": ""},
     "TagRecord": {"allowed_values": (), "valueless": False},
+    "JobTemplateRecord": {"job_type": "", "content": ""},
     "DeclaredRecord": {"definition": "", "dependencies": ()},
 }
 """What records have had since, as it reads where version 1.0 wrote nothing."""

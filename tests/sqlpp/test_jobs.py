@@ -16,7 +16,7 @@ def test_a_job_comes_back_from_its_bytes() -> None:
     bound = bind(parse_body("{'oid': 1}"), NoNames())
     plan = wire.encode(bound.expression)
     job = EngineJob(
-        "1", "insert", plan, bound.slots, (orders,), orders, plan, 1, "secret", 5000, External("localfs", (("path", "p"),))
+        "1", "insert", plan, bound.slots, (orders,), orders, plan, 1, "secret", 5000, source=External("localfs", (("path", "p"),))
     )  # fmt: skip
 
     read = decode(encode(job))

@@ -1,7 +1,8 @@
-"""Expressions of SQL that Lance's library is given: whether they are too deep for it.
+"""Expressions of SQL that Lance's library is given: whether they are too deep for it, or hold what it has no answer to.
 
 May import `model` and the standard library. Pure. An expression is not understood, its tokens are counted: the library works along a chain of operators by recursion, and ends its whole process
-when there are some thousand of them. What AND, OR and commas join it takes in any number.
+when there are some thousand of them. What AND, OR and commas join it takes in any number. Over places for parameters and some spellings of texts a thread of its own panics, and who
+asked may wait until the request's time is over.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ DEPTH_MAX: Final = 1000
 _BRIEF: Final = 60
 _TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|[\w.]+|\s+|.""", re.DOTALL)
 _OPENS, _CLOSES = ("(", "["), (")", "]")
+_PREFIXES: Final = frozenset({"N", "B", "R", "BR", "RB"})
+"""What may stand before a quote, and the library has no answer to."""
+_JOIN: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "LIKE", "IN", "WHEN", "THEN", "ELSE", "CASE"})
 
 
 class _Chains:
@@ -54,17 +58,35 @@ class _Chains:
 
 
 def check_expression(text: str) -> None:
-    """Refuse an expression that is too deep. Raises BadRequest."""
+    """Refuse an expression that is too deep, or has places for parameters or texts with a letter before the quote. Raises BadRequest."""
     chains = _Chains()
+    beside = last = ""
     for found in _TOKEN.finditer(text):
-        if found[0].isspace():
+        token = found[0]
+        if _is_unanswered(token, beside=beside, last=last):
+            raise BadRequest(
+                f"The expression {text[:_BRIEF]} has {token[:1]} where a value is to stand: nothing is put in for parameters, and texts "
+                "are written 'text', with no letter or $ before the quote"
+            )
+        beside = token
+        if token.isspace():
             continue
+        last = token
         _follow(chains, found[0].upper())
         if chains.depth > DEPTH_MAX:
             raise BadRequest(
                 f"The expression {text[:_BRIEF]}… is a chain of too many operators (over {DEPTH_MAX // 2} in one another): shorten it; "
                 "what AND, OR or a list joins may be longer"
             )
+
+
+def _is_unanswered(part: str, *, beside: str, last: str) -> bool:
+    """Say whether a part is none that the library answers. `beside` is the one directly before it, `last` the last that is no space."""
+    if part in ("?", "$"):
+        return part == "?" or not (beside[-1:].isalnum() or beside[-1:] == "_")
+    if part == ":":
+        return last == "" or last in "(,=<>+-*/%|!" or last.upper() in _JOIN
+    return part[:1] in ("'", '"') and beside.upper() in _PREFIXES
 
 
 def _follow(chains: _Chains, word: str) -> None:
