@@ -42,7 +42,10 @@ class Tree:
     def found(self, rule: str) -> list[Java]:
         """All contexts of a rule of Spark's grammar, or of a token, in the order of the text."""
         path = self.grammar.jvm.org.antlr.v4.runtime.tree.xpath.XPath
-        return list(path.findAll(self.root, f"//{rule}", self.parser))
+        # As an array, for a Java iterator ends by an exception: beside a session PySpark looks that up among the session's own objects,
+        # where another machine's number may stand for anything.
+        found = path.findAll(self.root, f"//{rule}", self.parser).toArray()
+        return [found[index] for index in range(len(found))]
 
 
 @dataclass(frozen=True, slots=True)
