@@ -65,8 +65,16 @@ def shadow_create(rig: Rig) -> Case:
 def shadow_move(rig: Rig) -> Case:
     """Rename a table in the source; what stands for it follows."""
     far = _owned(rig)
-    done = lambda: _is(rig, far, before=["a", "t"], after=["a", "u"])  # noqa: E731 - short
-    return Case("POST", f"/iceberg/v1/lake.{far}/tables/rename", rename_body(("a", "t"), ("a", "u")), done, (204,))
+
+    def done() -> bool:
+        """A source that has renamed the table does not know it by its old name."""
+        is_done = _is(rig, far, before=["a", "t"], after=["a", "u"])
+        if is_done:
+            lost = {"error": {"message": "Table does not exist: a.t", "type": "NoSuchTableException", "code": 404}}
+            rig.source.answers["POST /v1/tables/rename"] = Told(404, body=lost)
+        return is_done
+
+    return Case("POST", f"/iceberg/v1/lake.{far}/tables/rename", rename_body(("a", "t"), ("a", "u")), done, (404,))
 
 
 def shadow_drop(rig: Rig) -> Case:

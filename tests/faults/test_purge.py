@@ -119,14 +119,14 @@ def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
     rig.sql("UPDATE trash SET expires_at = 0")
 
     for point in ("before-commit", "after-commit"):
+        rig.node.stop()  # first, for a node that stops writes, too
         rig.arm(point)
-        rig.node.stop()
         rig.node.spawn()
         rig.node.wait_killed()
     rig.start()
     rig.sql("UPDATE task SET due_at = 0, leased_until = 0 WHERE kind = 'purge-table'")
-    rig.arm(PURGE_POINT)
     rig.node.stop()
+    rig.arm(PURGE_POINT)
     rig.node.spawn()
     rig.node.wait_killed()
     rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
