@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -90,9 +90,7 @@ def case(route: str, thing: str, *names: str, root: str = "", body: object = Non
 def prepare(node: Node) -> None:
     """Make everybody and everything that the rows speak of."""
     lake, permissions = f"{API}/lake", f"{API}/lake/permissions"
-    for who in CALLERS:
-        if who not in ("nobody", "stranger", "admin"):
-            node.done("POST", f"{lake}/users", {"name": who})
+    hire(node, CALLERS)
     for name in ("there", "other"):
         wire.make_space(node, name)
     wire.make_table(node, "there", "t")
@@ -125,6 +123,22 @@ def prepare(node: Node) -> None:
     for view in ("v", *(f"{name}_{who}" for name in ("dropv", "namev") for who in CALLERS)):
         own(node, "tabler", "VIEW", f"main.there.{view}")
     own(node, "owner", "CATALOG", "main")
+    own(node, "laker", "METALAKE", "lake")
+
+
+def hire(node: Node, callers: Iterable[str]) -> None:
+    """Make the callers users, but for those who are none."""
+    for who in callers:
+        if who not in ("nobody", "stranger", "admin"):
+            node.done("POST", f"{API}/lake/users", {"name": who})
+
+
+def endow(node: Node, callers: Mapping[str, str], *, catalog: str) -> None:
+    """Give each caller its privileges on the metalake; `owner` owns the catalog, `laker` the metalake."""
+    for who, privileges in callers.items():
+        if privileges:
+            grant(node, who, privileges, kind="METALAKE", on="lake")
+    own(node, "owner", "CATALOG", catalog)
     own(node, "laker", "METALAKE", "lake")
 
 
@@ -233,12 +247,17 @@ def written(file: Path, callers: Collection[str] = CALLERS) -> Iterator[tuple[Ro
             yield (route.strip("`"), thing), dict(zip(callers, cells, strict=True))
 
 
+def keep(file: Path, node: Node, *, cases: Cases, callers: Collection[str]) -> None:
+    """Keep a table as a node answers now, below the words that stand above it."""
+    table = render(answers(node, cases, callers), callers)
+    words = file.read_text(encoding="utf-8").partition("| route |")[0] if file.exists() else ""
+    file.write_text(f"{words}{table}\n", encoding="utf-8")
+
+
 def write(
     file: Path, cases: Cases, callers: Collection[str] = CALLERS, *, make: Callable[[Node], None] = prepare
 ) -> None:
     """Keep the table as the code answers now, below the words that stand above it."""
     with tempfile.TemporaryDirectory() as folder, wire.node_over(Path(folder)) as node:
         make(node)
-        table = render(answers(node, cases, callers), callers)
-    words = file.read_text(encoding="utf-8").partition("| route |")[0] if file.exists() else ""
-    file.write_text(f"{words}{table}\n", encoding="utf-8")
+        keep(file, node, cases=cases, callers=callers)

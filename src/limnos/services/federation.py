@@ -13,7 +13,8 @@ from limnos.access.actions import Action
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.shadows import require_there, seek, shadow_make, stand_in
-from limnos.services.source_schemas import Seen, above_of, refuse_protected, schemas_seen, seen_in, shadow_drop
+from limnos.services.source_objects import Seen, above_of, leaves_seen, refuse_protected, shadow_drop
+from limnos.services.source_schemas import schemas_seen
 from limnos.services.source_tables import moving, shadow_follow
 from limnos.services.sources import ask, origin_of
 from limnos.sources.connectors.capabilities import Names, with_rest
@@ -77,10 +78,7 @@ async def listed(ctx: Context, scope: Scope, *, kind: Kind, call: Call) -> Names
     def decide(scene: Scene) -> Seen:
         if kind is Kind.NAMESPACE:
             return schemas_seen(scene, call.namespace)
-        scene.require_in_use()
-        action, chain = Action(f"{kind.word}_list"), stand_in(scene, Kind.NAMESPACE, path=call.namespace)[1]
-        scene.require(action, chain)
-        return seen_in(scene, call.namespace, chain=chain, kind=kind, action=action)
+        return leaves_seen(scene, call.namespace, kind=kind, action=Action(f"{kind.word}_list"))
 
     seen = await ctx.read(scope, decide)
     found = await ask(ctx, seen.origin, of=with_rest, question=lambda source: source.names(call))

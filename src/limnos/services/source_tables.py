@@ -15,23 +15,22 @@ from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE
 from limnos.names.path import check_gravitino_name
-from limnos.services.shadows import seek, shadow_make, stand_in, steps_of
-from limnos.services.source_schemas import Seen, above_of, refuse_protected, seen_in, shadow_drop
-from limnos.services.sources import ask, origin_of
+from limnos.services.shadows import seek, steps_of
+from limnos.services.source_objects import Seen, above_of, dropped_in_source, leaves_seen, made_in_source
+from limnos.services.sources import ask
 from limnos.sources.connectors.capabilities import with_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.formats.gravitino.tables import Asked, TableChange
-    from limnos.model.decisions import Chain, Decision
+    from limnos.model.decisions import Decision
     from limnos.model.entities import Node
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scene, Scope
     from limnos.services.shadows import Sought
-    from limnos.services.sources import Origin
     from limnos.sources.connectors.capabilities import TableTold
     from limnos.store.tx import Tx
 
@@ -53,10 +52,7 @@ class Loaded(NamedTuple):
 
 def tables_seen(scene: Scene, schema: Levels) -> Seen:
     """Decide on listing the tables of a schema. Raises Forbidden."""
-    scene.require_in_use()
-    chain = stand_in(scene, Kind.NAMESPACE, path=schema)[1]
-    scene.require(Action.TABLE_LIST, chain)
-    return seen_in(scene, schema, chain=chain, kind=Kind.TABLE, action=Action.TABLE_LIST)
+    return leaves_seen(scene, schema, kind=Kind.TABLE, action=Action.TABLE_LIST)
 
 
 async def tables_list(ctx: Context, seen: Seen) -> list[str]:
@@ -74,21 +70,10 @@ async def table_load(ctx: Context, sought: Sought) -> Loaded:
 async def table_create(ctx: Context, scope: Scope, *, path: Levels, asked: Asked) -> Loaded:
     """Make a table in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, Forbidden."""
     schema, name = path[:-1], path[-1]
-    check_gravitino_name(name)
-
-    def may(scene: Scene, _chain: Chain) -> Decision:
-        return scene.require(Action.TABLE_CREATE, above_of(scene, path))
-
-    def decide(scene: Scene) -> Origin:
-        scene.require_in_use()
-        may(scene, ())
-        return origin_of(scene)
-
-    origin = await ctx.read(scope, decide)
-    await ask(
-        ctx, origin, of=with_tables, question=lambda found: found.table_create(schema, name, asked=asked), changes=True
-    )
-    node = await shadow_make(ctx, scope, kind=Kind.TABLE, path=path, allowed=may, made_here=True)
+    origin, node = await made_in_source(
+        ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_CREATE, of=with_tables,
+        question=lambda found: found.table_create(schema, name, asked=asked),
+    )  # fmt: skip
     told = await ask(ctx, origin, of=with_tables, question=lambda found: found.table_load(schema, name))
     return Loaded(told, node, origin.catalog)
 
@@ -185,13 +170,7 @@ async def table_drop(ctx: Context, scope: Scope, *, path: Levels, purge: bool) -
 
     A purge takes the files away, where the source has some.
     """
-    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path=path, action=Action.TABLE_DROP))
-    await refuse_protected(ctx, sought)
-    await ask(
-        ctx,
-        sought.origin,
-        of=with_tables,
+    await dropped_in_source(
+        ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_DROP, of=with_tables,
         question=lambda found: found.table_drop(path[:-1], path[-1], purge=purge),
-        changes=True,
-    )
-    await shadow_drop(ctx, scope, sought=sought, action=Action.TABLE_DROP)
+    )  # fmt: skip

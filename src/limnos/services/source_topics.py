@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.model.records import TopicRecord
-from limnos.names.path import check_gravitino_name
-from limnos.services.shadows import seek, shadow_make, stand_in
-from limnos.services.source_schemas import above_of, refuse_protected, seen_in, shadow_drop
-from limnos.services.sources import ask, origin_of
+from limnos.services.shadows import seek, shadow_make
+from limnos.services.source_objects import dropped_in_source, leaves_seen, made_in_source
+from limnos.services.sources import ask
 from limnos.sources.connectors.capabilities import with_topics
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from limnos.services.properties import Edits
     from limnos.services.scene import Scene, Scope
     from limnos.services.shadows import Sought
-    from limnos.services.source_schemas import Seen
-    from limnos.services.sources import Origin
+    from limnos.services.source_objects import Seen
     from limnos.sources.connectors.capabilities import TopicTold
     from limnos.store.tx import Tx
 
@@ -48,10 +46,7 @@ class Loaded(NamedTuple):
 
 def topics_seen(scene: Scene, schema: Levels) -> Seen:
     """Decide on listing the topics of a schema. Raises Forbidden."""
-    scene.require_in_use()
-    chain = stand_in(scene, Kind.NAMESPACE, path=schema)[1]
-    scene.require(Action.TOPIC_LIST, chain)
-    return seen_in(scene, schema, chain=chain, kind=Kind.TOPIC, action=Action.TOPIC_LIST)
+    return leaves_seen(scene, schema, kind=Kind.TOPIC, action=Action.TOPIC_LIST)
 
 
 async def topics_list(ctx: Context, seen: Seen) -> list[str]:
@@ -71,23 +66,10 @@ async def topic_create(
 ) -> Loaded:
     """Make a topic in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, Forbidden."""
     schema, name = path
-    check_gravitino_name(name)
-
-    def may(scene: Scene, _chain: Chain) -> Decision:
-        return scene.require(Action.TOPIC_CREATE, above_of(scene, path))
-
-    def decide(scene: Scene) -> Origin:
-        scene.require_in_use()
-        may(scene, ())
-        return origin_of(scene)
-
-    origin = await ctx.read(scope, decide)
-    await ask(
-        ctx, origin, of=with_topics, question=lambda found: found.topic_create(schema, name, properties=properties),
-        changes=True,
+    origin, node = await made_in_source(
+        ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_CREATE, of=with_topics,
+        question=lambda found: found.topic_create(schema, name, properties=properties), record=TopicRecord(comment, {}),
     )  # fmt: skip
-    record = TopicRecord(comment, {})
-    node = await shadow_make(ctx, scope, kind=Kind.TOPIC, path=path, allowed=may, made_here=True, record=record)
     told = await ask(ctx, origin, of=with_topics, question=lambda found: found.topic_load(schema, name))
     return Loaded(told, node, origin.catalog)
 
@@ -129,7 +111,7 @@ def topic_annotate(tx: Tx, permit: Permit[tuple[Node, Edits]]) -> Node:
 async def topic_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
     """Drop a topic in the source with what is in it, and what stands for it. Raises NotFound, Protected, Unsupported, Forbidden."""
     schema, name = path
-    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TOPIC, path=path, action=Action.TOPIC_DROP))
-    await refuse_protected(ctx, sought)
-    await ask(ctx, sought.origin, of=with_topics, question=lambda found: found.topic_drop(schema, name), changes=True)
-    await shadow_drop(ctx, scope, sought=sought, action=Action.TOPIC_DROP)
+    await dropped_in_source(
+        ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_DROP, of=with_topics,
+        question=lambda found: found.topic_drop(schema, name),
+    )  # fmt: skip

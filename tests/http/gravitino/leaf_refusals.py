@@ -63,9 +63,7 @@ URI = {"uri": "s3://lake/churn"}
 def prepare(node: Node) -> None:
     """Make everybody and everything that the rows speak of."""
     lake = f"{API}/lake"
-    for who in CALLERS:
-        if who not in ("nobody", "stranger", "admin"):
-            node.done("POST", f"{lake}/users", {"name": who})
+    cells.hire(node, CALLERS)
     for name, kind in CATALOGS.items():
         node.done("POST", f"{lake}/catalogs", {"name": name, "type": kind, "provider": kind})
     for name in ("main", *CATALOGS):

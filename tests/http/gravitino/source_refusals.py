@@ -64,21 +64,15 @@ def node_over(folder: Path, server: PostgresServer) -> Iterator[Node]:
 
 def prepare(node: Node) -> None:
     """Make everybody and everything that the rows speak of; table `bare` has no shadow."""
-    lake, schemas = f"{API}/lake", f"{API}/lake/catalogs/shop/schemas"
-    for who in CALLERS:
-        if who not in ("nobody", "stranger", "admin"):
-            node.done("POST", f"{lake}/users", {"name": who})
+    schemas = f"{API}/lake/catalogs/shop/schemas"
+    cells.hire(node, CALLERS)
     for name in ("there", *(f"drop_{who}" for who in CALLERS)):
         node.done("POST", schemas, {"name": name})
         own(node, "keeper", "SCHEMA", f"shop.{name}")
     for name in ("t", *(f"{verb}_{who}" for verb in ("rename", "drop") for who in CALLERS)):
         node.done("POST", f"{schemas}/there/tables", {"name": name, "columns": COLUMNS})
         own(node, "table_owner", "TABLE", f"shop.there.{name}")
-    for who, privileges in CALLERS.items():
-        if privileges:
-            cells.grant(node, who, privileges, kind="METALAKE", on="lake")
-    own(node, "owner", "CATALOG", "shop")
-    own(node, "laker", "METALAKE", "lake")
+    cells.endow(node, CALLERS, catalog="shop")
 
 
 def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> Case:
@@ -124,6 +118,4 @@ if __name__ == "__main__":
         node_over(Path(place), database) as shown,
     ):
         prepare(shown)
-        told = cells.render(cells.answers(shown, cases, CALLERS), CALLERS)
-    words = TABLE.read_text(encoding="utf-8").partition("| route |")[0] if TABLE.exists() else ""
-    TABLE.write_text(f"{words}{told}\n", encoding="utf-8")
+        cells.keep(TABLE, shown, cases=cases, callers=CALLERS)

@@ -54,19 +54,13 @@ def node_over(folder: Path, server: KafkaServer) -> Iterator[Node]:
 
 def prepare(node: Node) -> None:
     """Make everybody and everything that the rows speak of."""
-    lake, topics = f"{API}/lake", f"{API}/lake/catalogs/bus/schemas/default/topics"
-    for who in CALLERS:
-        if who not in ("nobody", "stranger", "admin"):
-            node.done("POST", f"{lake}/users", {"name": who})
+    topics = f"{API}/lake/catalogs/bus/schemas/default/topics"
+    cells.hire(node, CALLERS)
     own(node, "keeper", "SCHEMA", "bus.default")
     for name in ("cells.t", *(f"cells.drop_{who}" for who in CALLERS)):
         node.done("POST", topics, {"name": name})
         own(node, "topic_owner", "TOPIC", f"bus.default.{name}")
-    for who, privileges in CALLERS.items():
-        if privileges:
-            cells.grant(node, who, privileges, kind="METALAKE", on="lake")
-    own(node, "owner", "CATALOG", "bus")
-    own(node, "laker", "METALAKE", "lake")
+    cells.endow(node, CALLERS, catalog="bus")
 
 
 def _case(route: str, thing: str, *names: str, body: object = None) -> Case:
@@ -96,6 +90,4 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place, kafka_server() as running, node_over(Path(place), running) as shown:
         prepare(shown)
-        told = cells.render(cells.answers(shown, cases, CALLERS), CALLERS)
-    words = TABLE.read_text(encoding="utf-8").partition("| route |")[0] if TABLE.exists() else ""
-    TABLE.write_text(f"{words}{told}\n", encoding="utf-8")
+        cells.keep(TABLE, shown, cases=cases, callers=CALLERS)

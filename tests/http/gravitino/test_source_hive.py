@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -14,6 +13,7 @@ from hive_metastore.ttypes import Database, FieldSchema, SerDeInfo, StorageDescr
 
 from limnos.config.settings import Sources
 from tests.http.driver import API, Node, grant, node_at
+from tests.http.gravitino.outside import change, listed, removed, sees_it_cut, sees_it_silent, set_to, updates, wait_for
 from tests.metastores import HiveServer
 
 pytestmark = pytest.mark.integration
@@ -39,9 +39,7 @@ class Warehouse(NamedTuple):
 
     def seen(self, *, user: str = "admin") -> list[str]:
         """The names of its tables, as they are listed."""
-        answer = self.node.get(self.tables, user=user)
-        assert answer.status == 200, answer.body
-        return [each["name"] for each in answer.json()["identifiers"]]
+        return listed(self.node, self.tables, user=user)
 
     def made(self, *names: str, kind: str = "MANAGED_TABLE", **parameters: str) -> None:
         """Make tables behind the server's back."""
@@ -88,14 +86,6 @@ def _catalog(port: int, name: str = "hive", **more: str) -> dict[str, object]:
     return {"name": name, "type": "relational", "provider": "hive", "properties": properties}
 
 
-def _updates(*updates: dict[str, object]) -> dict[str, object]:
-    return {"updates": list(updates)}
-
-
-def _change(kind: str, *path: str, **fields: object) -> dict[str, object]:
-    return {"@type": kind, "fieldName": list(path), **fields} if path else {"@type": kind, **fields}
-
-
 def test_table_is_made_loaded_and_known_to_the_metastore(warehouse: Warehouse) -> None:
     """What is made over Gravitino REST stands in the metastore with types, partitioning, buckets and format, and is told the same."""
     by_id = {"type": "field", "fieldName": ["id"]}
@@ -133,7 +123,7 @@ def test_schemas_come_change_and_go(warehouse: Warehouse) -> None:
     assert (made["comment"], made["properties"]["a"], made["audit"]["creator"]) == ("c", "b", "admin")
     listed = [each["name"] for each in node.done("GET", f"{HIVE}/schemas")["identifiers"]]
     assert {"default", name, warehouse.schema} <= set(listed)
-    sets = _updates(_change("setProperty", property="x", value="y"), _change("removeProperty", property="a"))
+    sets = updates(set_to("x", "y"), removed("a"))
     changed = node.done("PUT", f"{HIVE}/schemas/{name}", sets)["schema"]["properties"]
     assert (changed.get("x"), changed.get("a")) == ("y", None)
     warehouse.made("t")
@@ -145,7 +135,7 @@ def test_schemas_come_change_and_go(warehouse: Warehouse) -> None:
     assert node.get(f"{HIVE}/schemas/{name}/tables").status == 404
     elsewhere = {"name": "elsewhere", "properties": {"location": f"file://{warehouse.server.warehouse}/s1.db"}}
     assert node.post(f"{HIVE}/schemas", elsewhere).status == 405
-    location = _updates(_change("setProperty", property="location", value="file:///"))
+    location = updates(set_to("location", "file:///"))
     assert node.put(f"{HIVE}/schemas/{warehouse.schema}", location).status == 405
 
 
@@ -154,12 +144,12 @@ def test_table_is_altered(warehouse: Warehouse) -> None:
     warehouse.node.done("POST", warehouse.tables, {"name": "t", "columns": COLUMNS})
     one = f"{warehouse.tables}/t"
     after = warehouse.node.done(
-        "PUT", one, _updates(
-            _change("addColumn", "n", type="decimal(10,2)", comment="number"),
+        "PUT", one, updates(
+            change("addColumn", "n", type="decimal(10,2)", comment="number"),
             {"@type": "renameColumn", "oldFieldName": ["who"], "newFieldName": "whom"},
-            _change("updateColumnType", "whom", newType="string"), _change("updateColumnComment", "id", newComment="it"),
-            _change("updateComment", newComment="new"), _change("setProperty", property="a", value="b"),
-            _change("deleteColumn", "none", ifExists=True),
+            change("updateColumnType", "whom", newType="string"), change("updateColumnComment", "id", newComment="it"),
+            change("updateComment", newComment="new"), set_to("a", "b"),
+            change("deleteColumn", "none", ifExists=True),
         ),
     )["table"]  # fmt: skip
 
@@ -167,34 +157,34 @@ def test_table_is_altered(warehouse: Warehouse) -> None:
         ("id", "long"), ("whom", "string"), ("n", "decimal(10,2)"),
     ]  # fmt: skip
     assert (after["comment"], after["properties"]["a"], after["columns"][0]["comment"]) == ("new", "b", "it")
-    last = warehouse.node.done("PUT", one, _updates(
-        _change("deleteColumn", "n"), _change("removeProperty", property="a"), _change("updateComment", newComment=None),
+    last = warehouse.node.done("PUT", one, updates(
+        change("deleteColumn", "n"), removed("a"), change("updateComment", newComment=None),
     ))["table"]  # fmt: skip
     assert [each["name"] for each in last["columns"]] == ["id", "whom"]
     assert ("comment" in last, "a" in last["properties"]) == (False, False)
 
 
 WRONG: tuple[tuple[int, dict[str, object]], ...] = (
-    (405, _change("addColumn", "x", type="long", position="first")),
-    (405, _change("addColumn", "x", type="long", nullable=False)),
-    (405, _change("addColumn", "id", "x", type="long")),
-    (405, _change("updateColumnNullability", "id", nullable=False)),
-    (405, _change("updateColumnPosition", "id", newPosition="first")),
-    (405, _change("addTableIndex", index={"indexType": "PRIMARY_KEY", "name": "p", "fieldNames": [["id"]]})),
-    (405, _change("updateColumnType", "day", newType="string")),
-    (405, _change("setProperty", property="location", value="file:///etc")),
-    (405, _change("setProperty", property="EXTERNAL", value="TRUE")),
-    (405, _change("setProperty", property="external.table.purge", value="true")),
-    (405, _change("setProperty", property="metadata_location", value="s3://x")),
-    (405, _change("setProperty", property="avro.schema.url", value="http://x")),
-    (405, _change("removeProperty", property="storage_handler")),
-    (405, _change("setProperty", property="format", value="ORC")),
-    (400, _change("addColumn", "id", type="long")),
-    (400, _change("addColumn", "X", type="long")),
-    (400, _change("addColumn", "x", type="uuid")),
-    (400, _change("addColumn", "x", type={"type": "external", "catalogString": "uniontype<int>"})),
-    (400, _change("deleteColumn", "none")),
-    (400, _change("updateColumnType", "id", newType="boolean")),
+    (405, change("addColumn", "x", type="long", position="first")),
+    (405, change("addColumn", "x", type="long", nullable=False)),
+    (405, change("addColumn", "id", "x", type="long")),
+    (405, change("updateColumnNullability", "id", nullable=False)),
+    (405, change("updateColumnPosition", "id", newPosition="first")),
+    (405, change("addTableIndex", index={"indexType": "PRIMARY_KEY", "name": "p", "fieldNames": [["id"]]})),
+    (405, change("updateColumnType", "day", newType="string")),
+    (405, set_to("location", "file:///etc")),
+    (405, set_to("EXTERNAL", "TRUE")),
+    (405, set_to("external.table.purge", "true")),
+    (405, set_to("metadata_location", "s3://x")),
+    (405, set_to("avro.schema.url", "http://x")),
+    (405, removed("storage_handler")),
+    (405, set_to("format", "ORC")),
+    (400, change("addColumn", "id", type="long")),
+    (400, change("addColumn", "X", type="long")),
+    (400, change("addColumn", "x", type="uuid")),
+    (400, change("addColumn", "x", type={"type": "external", "catalogString": "uniontype<int>"})),
+    (400, change("deleteColumn", "none")),
+    (400, change("updateColumnType", "id", newType="boolean")),
 )
 
 
@@ -203,9 +193,7 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(warehouse: Warehouse) -
     body = {"name": "t", "columns": [*COLUMNS, DAY], "partitioning": BY_DAY}
     before = warehouse.node.done("POST", warehouse.tables, body)["table"]
     for status, wrong in WRONG:
-        answer = warehouse.node.put(
-            f"{warehouse.tables}/t", _updates(_change("addColumn", "first", type="long"), wrong)
-        )
+        answer = warehouse.node.put(f"{warehouse.tables}/t", updates(change("addColumn", "first", type="long"), wrong))
 
         assert (answer.status, answer["code"]) == (status, 1001 if status == 400 else 1006), (wrong, answer.body)
     assert warehouse.node.done("GET", f"{warehouse.tables}/t")["table"] == before
@@ -241,7 +229,7 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(warehouse: Warehouse
     for name in ("T", "t ", "t\0", "@hive#t"):
         path = f"{warehouse.tables}/{name.replace(' ', '%20').replace(chr(0), '%00').replace('#', '%23')}"
         assert node.get(path, user="bea").status in (400, 404), name
-        assert node.put(path, _updates(_change("updateComment", newComment="x")), user="bea").status in (400, 404), name
+        assert node.put(path, updates(change("updateComment", newComment="x")), user="bea").status in (400, 404), name
     assert node.get(f"{HIVE}/schemas/{warehouse.schema.upper()}/tables", user="bea").status == 404
     assert node.get(f"{warehouse.tables}/t", user="bea").status == 403
 
@@ -263,9 +251,9 @@ def test_rights_and_owners_hang_on_names_and_bind_the_next_request(warehouse: Wa
     assert node.get(f"{warehouse.tables}/a", user="bea").status == 403
     node.done("POST", warehouse.tables, {"name": "mine", "columns": COLUMNS}, user="bea")
     assert warehouse.seen(user="bea") == ["mine"]
-    node.done("PUT", f"{warehouse.tables}/mine", _updates({"@type": "rename", "newName": "ours"}), user="bea")
+    node.done("PUT", f"{warehouse.tables}/mine", updates({"@type": "rename", "newName": "ours"}), user="bea")
     assert warehouse.seen(user="bea") == ["ours"]
-    assert node.put(f"{warehouse.tables}/ours", _updates({"@type": "rename", "newName": "a"}), user="bea").status == 409
+    assert node.put(f"{warehouse.tables}/ours", updates({"@type": "rename", "newName": "a"}), user="bea").status == 409
     assert node.done("DELETE", f"{warehouse.tables}/ours", user="bea")["dropped"] is True
     assert node.done("GET", warehouse.tables)["identifiers"][0]["name"] == "a"
 
@@ -301,7 +289,7 @@ def test_tables_of_other_formats_are_told_and_kept_as_they_are(warehouse: Wareho
     ice = warehouse.node.done("GET", f"{warehouse.tables}/ice")["table"]["properties"]
     assert (ice["format"], ice["metadata_location"]) == ("ICEBERG", "s3://b/m.json")
     for name in ("ice", "sparks"):
-        answer = warehouse.node.put(f"{warehouse.tables}/{name}", _updates(_change("addColumn", "x", type="long")))
+        answer = warehouse.node.put(f"{warehouse.tables}/{name}", updates(change("addColumn", "x", type="long")))
         assert (answer.status, answer["code"]) == (405, 1006), answer.body
     assert "s3cret" not in str(warehouse.node.done("GET", f"{warehouse.tables}/sparks"))
     assert warehouse.seen() == ["ice", "sparks"]
@@ -314,38 +302,16 @@ def test_a_metastore_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Wareho
     """Cut or silent: 502 and code 1007, other catalogs answer, rights are decided, and it is back when it is back."""
     node, bridge = hasty.node, hasty.server.bridge
     grant(node, "bea", "use_catalog", kind="CATALOG", on="hive")
-    _wait_for(hasty)
-    asked: tuple[tuple[str, str, object], ...] = (
-        ("GET", hasty.tables, None), ("GET", f"{hasty.tables}/t", None), ("POST", hasty.tables, {"name": "t", "columns": COLUMNS}),
+    wait_for(node, hasty.tables)
+    one = f"{hasty.tables}/t"
+    asked = (
+        ("GET", hasty.tables, None), ("GET", one, None), ("POST", hasty.tables, {"name": "t", "columns": COLUMNS}),
     )  # fmt: skip
-    bridge.cut()
-    try:
-        for method, path, body in asked:
-            away = node.ask(method, path, body)
-            assert (away.status, away["code"], away["type"]) == (502, 1007, "ConnectionFailedException"), away.body
-            assert str(bridge.port) not in away.body.decode()
-        assert node.get(hasty.tables, user="bea").status == 403
-        assert node.get(f"{API}/lake/catalogs/main/schemas").status == 200
-    finally:
-        bridge.mend()
-    _wait_for(hasty)
-    bridge.silent = True
-    try:
-        began = time.monotonic()
-        assert node.get(hasty.tables).status == 502
-        assert node.delete(f"{hasty.tables}/t").status in (500, 502)
-        assert time.monotonic() - began < 60  # the limit is two seconds
-    finally:
-        bridge.silent = False
-        bridge.cut()
-        bridge.mend()
-    _wait_for(hasty)
 
-
-def _wait_for(warehouse: Warehouse) -> None:
-    ends = time.monotonic() + 60
-    while warehouse.node.get(warehouse.tables).status != 200:
-        assert time.monotonic() < ends, "the metastore is not back"
+    sees_it_cut(node, bridge, asked=asked, known=HIVE, unable="bea")
+    wait_for(node, hasty.tables)
+    sees_it_silent(node, bridge, looks=hasty.tables, changes=("DELETE", one, None))
+    wait_for(node, hasty.tables)
 
 
 def test_connection_is_tested_and_addresses_are_held_to(warehouse: Warehouse) -> None:

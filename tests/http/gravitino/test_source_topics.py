@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from limnos.config.settings import Sources
 from tests.brokers import PASSWORD, USER, KafkaServer
 from tests.http.driver import API, Node, grant, node_at
+from tests.http.gravitino.outside import listed, removed, sees_it_cut, sees_it_silent, set_to, updates, wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -50,9 +51,7 @@ class Bus(NamedTuple):
 
     def seen(self, *, user: str = "admin") -> list[str]:
         """The names of this test's topics, as they are listed."""
-        answer = self.node.get(TOPICS, user=user)
-        assert answer.status == 200, answer.body
-        names = [each["name"] for each in answer.json()["identifiers"]]
+        names = listed(self.node, TOPICS, user=user)
         return [each.removeprefix(self.mine) for each in names if each.startswith(self.mine)]
 
 
@@ -84,18 +83,6 @@ def _catalog(port: int, name: str = "bus", **more: str) -> dict[str, object]:
     return {"name": name, "type": "messaging", "provider": "kafka", "properties": properties}
 
 
-def _updates(*updates: dict[str, object]) -> dict[str, object]:
-    return {"updates": list(updates)}
-
-
-def _set(name: str, value: str) -> dict[str, object]:
-    return {"@type": "setProperty", "property": name, "value": value}
-
-
-def _remove(name: str) -> dict[str, object]:
-    return {"@type": "removeProperty", "property": name}
-
-
 def test_topic_is_made_loaded_and_known_to_the_cluster(bus: Bus) -> None:
     """What is made over Gravitino REST stands in the cluster with its partitions and settings; its comment is kept here."""
     name = f"{bus.mine}orders"
@@ -125,7 +112,7 @@ def test_the_one_schema_is_told_and_stays(bus: Bus) -> None:
     assert bus.node.post(f"{BUS}/schemas/other/topics", {"name": "x"}).status == 404
     for answer in (
         bus.node.post(f"{BUS}/schemas", {"name": "other"}), bus.node.delete(SCHEMA),
-        bus.node.put(SCHEMA, _updates(_set("a", "b"))), bus.node.get(f"{SCHEMA}/tables"), bus.node.get(f"{SCHEMA}/filesets"),
+        bus.node.put(SCHEMA, updates(set_to("a", "b"))), bus.node.get(f"{SCHEMA}/tables"), bus.node.get(f"{SCHEMA}/filesets"),
     ):  # fmt: skip
         assert (answer.status, answer["code"]) == (405, 1006), answer.body
     assert bus.node.done("DELETE", f"{BUS}/schemas/other")["dropped"] is False
@@ -136,7 +123,7 @@ def test_topic_is_altered(bus: Bus) -> None:
     (name,) = bus.made("a")
     one = f"{TOPICS}/{name}"
     changed = bus.node.done(
-        "PUT", one, _updates(_set("retention.ms", "7000"), _set("partition-count", "4"), {"@type": "updateComment", "newComment": "c"}),
+        "PUT", one, updates(set_to("retention.ms", "7000"), set_to("partition-count", "4"), {"@type": "updateComment", "newComment": "c"}),
     )["topic"]  # fmt: skip
 
     assert (changed["comment"], changed["properties"]["retention.ms"], changed["properties"]["partition-count"]) == (
@@ -145,29 +132,29 @@ def test_topic_is_altered(bus: Bus) -> None:
         "4",
     )
     back = bus.node.done(
-        "PUT", one, _updates(_remove("retention.ms"), _set("segment.bytes", "1048576"), _remove("none"))
+        "PUT", one, updates(removed("retention.ms"), set_to("segment.bytes", "1048576"), removed("none"))
     )
     assert back["topic"]["properties"]["retention.ms"] == "604800000"
     assert back["topic"]["properties"]["segment.bytes"] == "1048576"
     assert back["topic"]["comment"] == "c"
-    bare = bus.node.done("PUT", one, _updates({"@type": "updateComment", "newComment": None}))["topic"]
+    bare = bus.node.done("PUT", one, updates({"@type": "updateComment", "newComment": None}))["topic"]
     assert "comment" not in bare
     assert (
-        bus.node.done("PUT", one, _updates(_set("partition-count", "4")))["topic"]["properties"]["partition-count"]
+        bus.node.done("PUT", one, updates(set_to("partition-count", "4")))["topic"]["properties"]["partition-count"]
         == "4"
     )
 
 
 WRONG: tuple[tuple[dict[str, object], str], ...] = (
-    (_set("no.such", "1"), "Unknown topic config name"),
-    (_set("retention.ms", "soon"), "Not a number"),
-    (_set("partition-count", "1"), "would not be an increase"),
-    (_set("partition-count", "many"), "whole number"),
-    (_set("partition-count", "0"), "whole number"),
-    (_set("replication-factor", "1"), "when a topic is made"),
-    (_remove("partition-count"), "cannot be removed"),
-    (_remove("replication-factor"), "cannot be removed"),
-    (_set("in-use", "true"), "reserved"),
+    (set_to("no.such", "1"), "Unknown topic config name"),
+    (set_to("retention.ms", "soon"), "Not a number"),
+    (set_to("partition-count", "1"), "would not be an increase"),
+    (set_to("partition-count", "many"), "whole number"),
+    (set_to("partition-count", "0"), "whole number"),
+    (set_to("replication-factor", "1"), "when a topic is made"),
+    (removed("partition-count"), "cannot be removed"),
+    (removed("replication-factor"), "cannot be removed"),
+    (set_to("in-use", "true"), "reserved"),
 )
 
 
@@ -176,17 +163,17 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(bus: Bus) -> None:
     (name,) = bus.made("a", partitions=2)
     before = bus.node.done("GET", f"{TOPICS}/{name}")["topic"]
     for wrong, words in WRONG:
-        beside = (_set("segment.ms", "5000"), {"@type": "updateComment", "newComment": "half"})
-        answer = bus.node.put(f"{TOPICS}/{name}", _updates(*beside, wrong))
+        beside = (set_to("segment.ms", "5000"), {"@type": "updateComment", "newComment": "half"})
+        answer = bus.node.put(f"{TOPICS}/{name}", updates(*beside, wrong))
 
         assert (answer.status, answer["code"]) == (400, 1001), (wrong, answer.body)
         assert words in str(answer["message"]), answer.body
     assert bus.node.done("GET", f"{TOPICS}/{name}")["topic"] == before
-    assert bus.node.put(f"{TOPICS}/{bus.mine}none", _updates(_set("retention.ms", "1"))).status == 404
+    assert bus.node.put(f"{TOPICS}/{bus.mine}none", updates(set_to("retention.ms", "1"))).status == 404
     assert (
-        bus.node.put(f"{TOPICS}/{bus.mine}none", _updates({"@type": "updateComment", "newComment": "x"})).status == 404
+        bus.node.put(f"{TOPICS}/{bus.mine}none", updates({"@type": "updateComment", "newComment": "x"})).status == 404
     )
-    assert bus.node.put(f"{TOPICS}/{name}", _updates({"@type": "rename", "newName": "x"})).status == 400
+    assert bus.node.put(f"{TOPICS}/{name}", updates({"@type": "rename", "newName": "x"})).status == 400
 
 
 def test_wrong_topics_are_not_made(bus: Bus) -> None:
@@ -239,7 +226,7 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(bus: Bus) -> None:
     ):
         path = f"{TOPICS}/{other}"
         assert node.get(path, user="bea").status in (400, 404), other
-        assert node.put(path, _updates(_set("retention.ms", "1")), user="bea").status in (400, 404), other
+        assert node.put(path, updates(set_to("retention.ms", "1")), user="bea").status in (400, 404), other
         assert node.delete(path).status in (200, 400), other
     assert bus.seen() == ["a"]
 
@@ -270,7 +257,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(bus: Bus) -> None:
     assert bus.seen(user="bea") == ["a"]
     statuses = [node.get(f"{TOPICS}/{name}", user="bea").status for name in (first, second, f"{bus.mine}none")]
     assert statuses == [200, 403, 403]
-    assert node.put(f"{TOPICS}/{first}", _updates(_set("retention.ms", "1")), user="bea").status == 403
+    assert node.put(f"{TOPICS}/{first}", updates(set_to("retention.ms", "1")), user="bea").status == 403
     assert node.delete(f"{TOPICS}/{first}", user="bea").status == 403
     node.done("PUT", f"{API}/lake/permissions/roles/{role}/topic/bus.default.{first}/revoke", {"privileges": [
         {"name": "consume_topic", "condition": "allow"}]})  # fmt: skip
@@ -280,7 +267,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(bus: Bus) -> None:
     grant(node, "bea", "consume_topic produce_topic", kind="TOPIC", on=f"bus.default.{second}", condition="deny")
     assert bus.seen(user="bea") == ["a"]
     assert node.get(f"{TOPICS}/{bus.mine}none", user="bea").status == 404
-    changed = node.put(f"{TOPICS}/{first}", _updates(_set("retention.ms", "9")), user="bea")
+    changed = node.put(f"{TOPICS}/{first}", updates(set_to("retention.ms", "9")), user="bea")
     assert changed.json()["topic"]["properties"]["retention.ms"] == "9"
 
 
@@ -307,42 +294,14 @@ def test_a_cluster_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Bus) -> 
     """Cut or silent: 502 and code 1007, other catalogs answer, rights are decided, and it is back when it is back."""
     node, bridge, (name,) = hasty.node, hasty.server.bridge, hasty.made("a")
     grant(node, "bea", "use_catalog", kind="CATALOG", on="bus")
-    asked: tuple[tuple[str, str, object], ...] = (
-        ("GET", TOPICS, None),
-        ("GET", f"{TOPICS}/{name}", None),
-        ("POST", TOPICS, {"name": f"{hasty.mine}b"}),
-    )
-    bridge.cut()
-    try:
-        for method, path, body in asked:
-            away = node.ask(method, path, body)
-            assert (away.status, away["code"], away["type"]) == (502, 1007, "ConnectionFailedException"), away.body
-            assert str(bridge.port) not in away.body.decode()
-        assert node.get(TOPICS, user="bea").status == 403
-        assert node.get(f"{API}/lake/catalogs/main/schemas").status == 200
-        assert node.get(BUS).status == 200
-    finally:
-        bridge.mend()
-    _wait_for(hasty)
-    bridge.silent = True
-    try:
-        began = time.monotonic()
-        assert node.get(TOPICS).status == 502
-        assert time.monotonic() - began < 60  # the limit is two seconds
-        assert node.put(f"{TOPICS}/{name}", _updates(_set("retention.ms", "1"))).status in (500, 502)
-    finally:
-        bridge.silent = False
-        bridge.cut()
-        bridge.mend()
-    _wait_for(hasty)
+    asked = (("GET", TOPICS, None), ("GET", f"{TOPICS}/{name}", None), ("POST", TOPICS, {"name": f"{hasty.mine}b"}))
+
+    sees_it_cut(node, bridge, asked=asked, known=BUS, unable="bea")
+    wait_for(node, TOPICS)
+    changed = updates(set_to("retention.ms", "1"))
+    sees_it_silent(node, bridge, looks=TOPICS, changes=("PUT", f"{TOPICS}/{name}", changed))
+    wait_for(node, TOPICS)
     assert hasty.seen() == ["a"]
-
-
-def _wait_for(bus: Bus) -> None:
-    """Ask until the cluster answers: connections come back after a pause."""
-    ends = time.monotonic() + 60
-    while bus.node.get(TOPICS).status != 200:
-        assert time.monotonic() < ends, "the cluster is not back"
 
 
 def test_users_and_passwords_are_taken_as_java_clients_have_them(bus: Bus) -> None:

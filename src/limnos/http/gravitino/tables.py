@@ -38,7 +38,7 @@ from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY
 from limnos.services.scene import Scope
 from limnos.services.shadows import Sought, seek
-from limnos.services.source_schemas import Seen
+from limnos.services.source_objects import Seen
 from limnos.services.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import TopicRecord
 from limnos.services import leaves, source_topics
 from limnos.services.shadows import Sought, seek
-from limnos.services.source_schemas import Seen
+from limnos.services.source_objects import Seen
 from limnos.services.table_formats import is_sourced
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from limnos.http.iceberg.federated_bodies import (
     known_of,
     mark_of,
     marked,
-    page_of,
     read_reply,
     told,
     unmarked,
 )
-from limnos.http.iceberg.paths import levels_of, name_of, split
-from limnos.http.iceberg.tables import NewName, RegisterTable, RenameTable
+from limnos.http.iceberg.federated_leaves import leaf_exists, leaf_of, leaves_list, renamed
+from limnos.http.iceberg.paths import levels_of, split
+from limnos.http.iceberg.tables import NewName, RegisterTable
 from limnos.http.iceberg.transactions import LargeTransaction
 from limnos.http.iceberg.vended import DELEGATION, delegates_of
 from limnos.http.response import NO_STORE, Response, json_response, no_content
@@ -41,7 +41,6 @@ from limnos.sources.connectors.iceberg_rest import NAMESPACE, TABLE, TABLES
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.services.context import Context
-    from limnos.services.scene import Scope
 
 
 DELEGATING: Final = ((DELEGATION.decode(), "vended-credentials"),)
@@ -61,35 +60,26 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 async def table_load(request: Request, ctx: Context) -> Response:
     """GET a table; 304 when the source says that the caller has this version."""
-    scope, thing = _one_table(request, ctx, action=Action.TABLE_LOAD)
+    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
+    scope = leaf.scope
     mode = request.query("snapshots") or "all"
     if mode not in ("all", "refs"):
         raise BadRequest(f"snapshots is all or refs, not {mode}")
     sent = request.headers.get(b"if-none-match", b"")
     plain, with_keys = unmarked(sent, mark_of(scope, mode)), unmarked(sent, mark_of(scope, mode, vends=True))
-    call = Call(
-        f"GET {TABLE}", thing.path[:-1], thing.path[-1], missing="table", query=(("snapshots", mode),), headers=plain
-    )
+    call = leaf.call(f"GET {TABLE}", query=(("snapshots", mode),))._replace(headers=plain)
     vending = call._replace(headers=(*with_keys, *DELEGATING)) if delegates_of(request) else None
-    reply, lent = await federation.loaded(ctx, scope, thing=thing, call=call, vending=vending)
+    reply, lent = await federation.loaded(ctx, scope, thing=leaf.thing, call=call, vending=vending)
     mark = mark_of(scope, mode, vends=lent.vends)
     if reply.status == 304:
         return Response(304, b"", ((b"etag", marked(reply.etag or "", mark)),) if reply.etag else ())
     return told(call, reply, scope=scope, lent=lent, mark=mark)
 
 
-def _one_table(request: Request, ctx: Context, *, action: Action) -> tuple[Scope, Thing]:
-    scope, params = split(request, ctx, 2)
-    path = (*levels_of(params[0]), name_of(params[1]))
-    return scope, Thing(Kind.TABLE, path, action, Action.TABLE_MAY_PROBE)
-
-
 async def table_exists(request: Request, ctx: Context) -> Response:
     """HEAD a table."""
-    scope, thing = _one_table(request, ctx, action=Action.TABLE_EXISTS)
-    call = Call(f"HEAD {TABLE}", thing.path[:-1], thing.path[-1], missing="table")
-    await federation.passed(ctx, scope, thing=thing, call=call)
-    return no_content()
+    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_EXISTS)
+    return await leaf_exists(ctx, leaf, endpoint=f"HEAD {TABLE}")
 
 
 async def table_create(request: Request, ctx: Context) -> Response:
@@ -130,33 +120,27 @@ async def _table_made(request: Request, ctx: Context, *, action: Action, sent: d
 
 async def table_commit(request: Request, ctx: Context) -> Response:
     """POST a table: commit updates, or finish a staged create."""
-    scope, thing = _one_table(request, ctx, action=Action.TABLE_COMMIT)
-    namespace, name = thing.path[:-1], thing.path[-1]
-    found = known_of(request, await request.body(), names=COMMIT)
-    sent, makes = commit_of(
-        request, requirements=found.get("requirements"), updates=found.get("updates"), path=thing.path
-    )
-    call = Call(
-        f"POST {TABLE}", namespace, name, body=msgspec.json.encode(sent), missing="namespace" if makes else "table"
-    )
-    reply = await federation.committed(ctx, scope, changes=(Change(thing.path, makes),), call=call)
-    return committed(call, reply, mark=mark_of(scope, "all"))
+    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_COMMIT)
+    found, path = known_of(request, await request.body(), names=COMMIT), leaf.thing.path
+    sent, makes = commit_of(request, requirements=found.get("requirements"), updates=found.get("updates"), path=path)
+    call = leaf.call(f"POST {TABLE}", body=msgspec.json.encode(sent), missing="namespace" if makes else "")
+    reply = await federation.committed(ctx, leaf.scope, changes=(Change(path, makes),), call=call)
+    return committed(call, reply, mark=mark_of(leaf.scope, "all"))
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
     """DELETE a table; whether its files go is told on."""
-    scope, thing = _one_table(request, ctx, action=Action.TABLE_DROP)
+    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     query = (("purgeRequested", "true"),) if request.query_flag("purgeRequested") else ()
-    call = Call(f"DELETE {TABLE}", thing.path[:-1], thing.path[-1], query=query, missing="table")
-    await federation.dropped(ctx, scope, thing=thing, call=call)
+    await federation.dropped(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {TABLE}", query=query))
     return no_content()
 
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
     """POST unregister."""
-    scope, thing = _one_table(request, ctx, action=Action.TABLE_DROP)
-    call = Call(f"POST {TABLE}/unregister", thing.path[:-1], thing.path[-1], missing="table")
-    return committed(call, await federation.dropped(ctx, scope, thing=thing, call=call), mark="")
+    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
+    call = leaf.call(f"POST {TABLE}/unregister")
+    return committed(call, await federation.dropped(ctx, leaf.scope, thing=leaf.thing, call=call), mark="")
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
@@ -166,19 +150,17 @@ async def table_rename(request: Request, ctx: Context) -> Response:
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
     """POST metrics: the source's table, so the source's report."""
-    scope, thing = _one_table(request, ctx, action=Action.TABLE_LOAD)
+    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     report = request.decode(await request.body(), dict[str, object])
-    call = Call(
-        f"POST {TABLE}/metrics", thing.path[:-1], thing.path[-1], body=msgspec.json.encode(report), missing="table"
-    )
-    await federation.passed(ctx, scope, thing=thing, call=call)
+    call = leaf.call(f"POST {TABLE}/metrics", body=msgspec.json.encode(report))
+    await federation.passed(ctx, leaf.scope, thing=leaf.thing, call=call)
     return no_content()
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:
     """GET a table's credentials anew, for who may have them."""
-    scope, thing = _one_table(request, ctx, action=Action.TABLE_LOAD)
-    exists = Call(f"HEAD {TABLE}", thing.path[:-1], thing.path[-1], missing="table")
+    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
+    scope, thing, exists = leaf.scope, leaf.thing, leaf.call(f"HEAD {TABLE}")
     offered = CREDENTIALS in await federation.endpoints(ctx, scope)
     vending = exists._replace(endpoint=CREDENTIALS) if offered else None
     reply, lent = await federation.loaded(ctx, scope, thing=thing, call=exists, vending=vending)
@@ -198,28 +180,4 @@ async def transaction_commit(request: Request, ctx: Context) -> Response:
         sent.append(commit)
     call = Call("POST /transactions/commit", body=msgspec.json.encode({"table-changes": sent}), missing="table")
     await federation.committed(ctx, scope, changes=changes, call=call)
-    return no_content()
-
-
-async def leaves_list(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:
-    """Answer the names of tables or views."""
-    scope, params = split(request, ctx, 1)
-    namespace = levels_of(params[0])
-    call = Call(endpoint, namespace, query=page_of(request))
-    found = await federation.listed(ctx, scope, kind=kind, call=call)
-    told = [{"namespace": namespace, "name": name} for name in found.names]
-    return json_response({"identifiers": told, "next-page-token": found.token})
-
-
-async def renamed(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:
-    """Rename a table or view, or move it."""
-    scope, _ = split(request, ctx, 0)
-    body = request.decode(await request.body(), RenameTable)
-    source, target = iceberg.decode_body(body.source.namespace), iceberg.decode_body(body.destination.namespace)
-    sent = {
-        "source": {"namespace": source, "name": body.source.name},
-        "destination": {"namespace": target, "name": body.destination.name},
-    }
-    call = Call(endpoint, source, body.source.name, body=msgspec.json.encode(sent), missing=kind.word, taken=kind.word)
-    await federation.moved(ctx, scope, kind=kind, target=(*target, body.destination.name), call=call)
     return no_content()

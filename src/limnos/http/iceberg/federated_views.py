@@ -11,8 +11,8 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.http.iceberg.federated_bodies import COMMIT, Loaded, known_of, read_reply, told
-from limnos.http.iceberg.federated_tables import leaves_list, renamed
-from limnos.http.iceberg.paths import levels_of, name_of, split
+from limnos.http.iceberg.federated_leaves import leaf_exists, leaf_of, leaves_list, renamed
+from limnos.http.iceberg.paths import levels_of, split
 from limnos.http.iceberg.tables import NewName
 from limnos.http.iceberg.views import RegisterView, new_view_name
 from limnos.http.response import Response, json_response, no_content
@@ -25,7 +25,6 @@ from limnos.sources.connectors.iceberg_rest import NAMESPACE, VIEW, VIEWS
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.services.context import Context
-    from limnos.services.scene import Scope
     from limnos.sources.connectors.capabilities import Reply
 
 
@@ -62,18 +61,11 @@ async def _view_made(request: Request, ctx: Context, *, name: str, sent: dict[st
     return told(call, reply, scope=scope, lent=lent, mark="")
 
 
-def _one_view(request: Request, ctx: Context, *, action: Action) -> tuple[Scope, Thing]:
-    scope, params = split(request, ctx, 2)
-    path = (*levels_of(params[0]), name_of(params[1]))
-    return scope, Thing(Kind.VIEW, path, action, Action.VIEW_MAY_PROBE)
-
-
 async def view_load(request: Request, ctx: Context) -> Response:
     """GET a view."""
-    scope, thing = _one_view(request, ctx, action=Action.VIEW_LOAD)
-    call = Call(f"GET {VIEW}", thing.path[:-1], thing.path[-1], missing="view")
-    reply = await federation.passed(ctx, scope, thing=thing, call=call)
-    return _view(call, reply)
+    leaf = leaf_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_LOAD)
+    call = leaf.call(f"GET {VIEW}")
+    return _view(call, await federation.passed(ctx, leaf.scope, thing=leaf.thing, call=call))
 
 
 def _view(call: Call, reply: Reply) -> Response:
@@ -84,28 +76,23 @@ def _view(call: Call, reply: Reply) -> Response:
 
 async def view_exists(request: Request, ctx: Context) -> Response:
     """HEAD a view."""
-    scope, thing = _one_view(request, ctx, action=Action.VIEW_EXISTS)
-    call = Call(f"HEAD {VIEW}", thing.path[:-1], thing.path[-1], missing="view")
-    await federation.passed(ctx, scope, thing=thing, call=call)
-    return no_content()
+    leaf = leaf_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_EXISTS)
+    return await leaf_exists(ctx, leaf, endpoint=f"HEAD {VIEW}")
 
 
 async def view_replace(request: Request, ctx: Context) -> Response:
     """POST a view."""
-    scope, thing = _one_view(request, ctx, action=Action.VIEW_ALTER)
-    namespace, name = thing.path[:-1], thing.path[-1]
-    sent = {
-        **known_of(request, await request.body(), names=COMMIT), "identifier": {"namespace": namespace, "name": name},
-    }  # fmt: skip
-    call = Call(f"POST {VIEW}", namespace, name, body=msgspec.json.encode(sent), missing="view")
-    return _view(call, await federation.passed(ctx, scope, thing=thing, call=call))
+    leaf = leaf_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_ALTER)
+    found, path = known_of(request, await request.body(), names=COMMIT), leaf.thing.path
+    sent = {**found, "identifier": {"namespace": path[:-1], "name": path[-1]}}
+    call = leaf.call(f"POST {VIEW}", body=msgspec.json.encode(sent))
+    return _view(call, await federation.passed(ctx, leaf.scope, thing=leaf.thing, call=call))
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:
     """DELETE a view."""
-    scope, thing = _one_view(request, ctx, action=Action.VIEW_DROP)
-    call = Call(f"DELETE {VIEW}", thing.path[:-1], thing.path[-1], missing="view")
-    await federation.dropped(ctx, scope, thing=thing, call=call)
+    leaf = leaf_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_DROP)
+    await federation.dropped(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {VIEW}"))
     return no_content()
 
 

@@ -1,0 +1,80 @@
+"""What tables and views of catalogs that show another Iceberg REST catalog have in common: how one is named to the source, looked for, dropped, listed, renamed.
+
+May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.http.iceberg.federated_bodies import page_of
+from limnos.http.iceberg.paths import levels_of, name_of, split
+from limnos.http.iceberg.tables import RenameTable
+from limnos.http.response import json_response, no_content
+from limnos.model.kinds import Kind
+from limnos.names import iceberg
+from limnos.services import federation
+from limnos.services.federation import Thing
+from limnos.sources.connectors.capabilities import Call
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+    from limnos.services.scene import Scope
+
+_PROBES: Final = {Kind.TABLE: Action.TABLE_MAY_PROBE, Kind.VIEW: Action.VIEW_MAY_PROBE}
+
+
+class Leaf(NamedTuple):
+    """A table or view that a path names, and what is to be done to it."""
+
+    scope: Scope
+    thing: Thing
+
+    def call(
+        self, endpoint: str, *, body: bytes | None = None, query: tuple[tuple[str, str], ...] = (), missing: str = ""
+    ) -> Call:
+        """Return the request that is about it at the source; `missing` is what is not there when the source says no more, itself if nothing is said."""
+        path = self.thing.path
+        return Call(endpoint, path[:-1], path[-1], query=query, body=body, missing=missing or self.thing.kind.word)
+
+
+def leaf_of(request: Request, ctx: Context, *, kind: Kind, action: Action) -> Leaf:
+    """Read what a path names. Raises BadRequest."""
+    scope, params = split(request, ctx, 2)
+    path = (*levels_of(params[0]), name_of(params[1]))
+    return Leaf(scope, Thing(kind, path, action, _PROBES[kind]))
+
+
+async def leaf_exists(ctx: Context, leaf: Leaf, *, endpoint: str) -> Response:
+    """Say whether it is there."""
+    await federation.passed(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(endpoint))
+    return no_content()
+
+
+async def leaves_list(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:
+    """Answer the names of tables or views."""
+    scope, params = split(request, ctx, 1)
+    namespace = levels_of(params[0])
+    call = Call(endpoint, namespace, query=page_of(request))
+    found = await federation.listed(ctx, scope, kind=kind, call=call)
+    told = [{"namespace": namespace, "name": name} for name in found.names]
+    return json_response({"identifiers": told, "next-page-token": found.token})
+
+
+async def renamed(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:
+    """Rename a table or view, or move it."""
+    scope, _ = split(request, ctx, 0)
+    body = request.decode(await request.body(), RenameTable)
+    source, target = iceberg.decode_body(body.source.namespace), iceberg.decode_body(body.destination.namespace)
+    sent = {
+        "source": {"namespace": source, "name": body.source.name},
+        "destination": {"namespace": target, "name": body.destination.name},
+    }
+    call = Call(endpoint, source, body.source.name, body=msgspec.json.encode(sent), missing=kind.word, taken=kind.word)
+    await federation.moved(ctx, scope, kind=kind, target=(*target, body.destination.name), call=call)
+    return no_content()
