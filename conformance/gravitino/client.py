@@ -27,6 +27,8 @@ class Told(NamedTuple):
     known: frozenset[str]
     called: frozenset[str]
     steps: list[dict[str, str]]
+    reasons: dict[str, str]
+    """Methods that are not called, each with its reason."""
 
     @property
     def failed(self) -> list[str]:
@@ -40,11 +42,12 @@ class Told(NamedTuple):
     @property
     def forgotten(self) -> list[str]:
         """Methods that nobody called, and no reason is given for; and reasons for what was called."""
-        reasons = uncalled()
         unknown = [
-            f"{name} is called or gone, and still listed" for name in reasons if name not in self.known - self.called
+            f"{name} is called or gone, and still listed"
+            for name in self.reasons
+            if name not in self.known - self.called
         ]
-        return [f"{name} was not called" for name in sorted(self.known - self.called - set(reasons))] + unknown
+        return [f"{name} was not called" for name in sorted(self.known - self.called - set(self.reasons))] + unknown
 
     def totals(self) -> str:
         """One line for each caller, and one for all."""
@@ -55,17 +58,23 @@ class Told(NamedTuple):
         return "\n".join(
             (
                 *lines,
-                f"{len(self.called)} of {len(self.known)} public methods called; {len(uncalled())} listed with a reason",
+                f"{len(self.called)} of {len(self.known)} public methods called; {len(self.reasons)} listed with a reason",
             )
         )
 
 
-def uncalled() -> dict[str, str]:
-    """Methods that the suite does not call, each with its reason."""
+def uncalled(file: Path) -> dict[str, str]:
+    """Methods that a suite does not call, each with its reason."""
     lines = (
-        line.partition(" | ") for line in UNCALLED.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
+        line.partition(" | ") for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
     )
     return {name: reason for name, _, reason in lines}
+
+
+def read(output: str, reasons: Path) -> Told:
+    """What a script printed: one JSON object. `reasons`: the file that says which methods are not called, and why."""
+    found = json.loads(output)
+    return Told(frozenset(found["known"]), frozenset(found["called"]), found["steps"], uncalled(reasons))
 
 
 def told(uri: str) -> Told:
@@ -77,8 +86,7 @@ def told(uri: str) -> Told:
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"The client's script broke off:\n{done.stderr[-4000:]}")
-    found = json.loads(done.stdout)
-    return Told(frozenset(found["known"]), frozenset(found["called"]), found["steps"])
+    return read(done.stdout, UNCALLED)
 
 
 def interpreter() -> Path:

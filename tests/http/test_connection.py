@@ -113,6 +113,26 @@ def test_head(wire: Wire) -> None:
     assert json.loads(following.body)["metadata"]
 
 
+@pytest.mark.parametrize("piece", [1_000_000, 1, 50])
+def test_a_wish_for_another_protocol_is_passed_over(wire: Wire, piece: int) -> None:
+    """Java's own client asks for HTTP/2 with each request: its bodies arrive, however they are cut, and so does what comes behind."""
+    wish = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAEAAEAA"}
+    name = f"wished_{piece}"
+    body = json.dumps({"namespace": [name], "properties": {"k": "v" * 2000}}).encode()
+    sent = b"".join((
+        request("POST", SPACES, body, **wish), request("GET", f"{SPACES}/{name}", **wish), request("GET", TABLE),
+        request("DELETE", f"{SPACES}/{name}", **wish), request("HEAD", f"{SPACES}/{name}"),
+    ))  # fmt: skip
+
+    for start in range(0, len(sent), piece):
+        wire.send(sent[start : start + piece])
+    answers = [wire.answer(bodiless=bodiless) for bodiless in (False, False, False, True, True)]
+
+    assert [answer.status for answer in answers] == [200, 200, 200, 204, 404]
+    assert json.loads(answers[1].body)["properties"]["k"] == "v" * 2000
+    assert wire.held == b""
+
+
 def test_not_modified(wire: Wire) -> None:
     """304 has neither body nor length, and the connection goes on behind it."""
     wire.send(request("GET", TABLE))

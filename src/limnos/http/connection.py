@@ -168,6 +168,8 @@ class LaneProtocol(GuardedProtocol):
             self.cycle = Exchange(self._usual_headers)  # type: ignore[assignment]
             self._phase = _BODY
             return
+        if not may and self._is_read_anew():
+            return
         headers = dict(self.headers)
         self._enter(headers)
         if may and self._is_ordinary(headers):
@@ -223,7 +225,7 @@ class LaneProtocol(GuardedProtocol):
     def on_message_complete(self) -> None:
         """Answer a request of the lane, now that it is whole."""
         exchange: object = self.cycle
-        if not isinstance(exchange, Exchange):
+        if not isinstance(exchange, Exchange) or self._wishes_to_upgrade:
             super().on_message_complete()
             return
         self._unparsed_bytes = 0

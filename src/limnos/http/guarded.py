@@ -115,6 +115,8 @@ class GuardedProtocol(HttpToolsProtocol):
     _body_bytes = 0
     """Of the body that is coming, since the last step."""
     _parting = False
+    _wishes_to_upgrade = False
+    """The head that is being read asks for another protocol, of which none is spoken."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wrap the transport of a new connection, and begin to look at it."""
@@ -144,14 +146,41 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self._unparsed_bytes += size
         try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._unsupported_upgrade_warning()
+            self._feed(data)
         except httptools.HttpParserError as error:
             self.refuse(_failure_of(error))
         else:
             if self._unparsed_bytes > HEAD_BYTES_MAX:
                 self.refuse(too_large())
+
+    def _feed(self, data: bytes | memoryview) -> None:
+        """Parse. The parser ends with a head that asks for another protocol: it is read anew without that wish, and what is behind it.
+
+        Java's own client asks so with each request, and a server is free to go on as before (RFC 9110, 7.8).
+        """
+        while True:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as ended:
+                if not self._wishes_to_upgrade:
+                    self._unsupported_upgrade_warning()
+                    return
+                self._wishes_to_upgrade = False
+                data = self._head_without_wish() + bytes(data[ended.args[0] :])
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            else:
+                return
+
+    def _head_without_wish(self) -> bytes:
+        line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        fields = [b"%b: %b\r\n" % field for field in self.headers if field[0] != b"upgrade"]
+        return b"".join((line, *fields, b"\r\n"))
+
+    def _is_read_anew(self) -> bool:
+        """Say whether this head is to be read again without its wish for another protocol. CONNECT is no wish but a method."""
+        self._wishes_to_upgrade = self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+        return self._wishes_to_upgrade
 
     def on_message_begin(self) -> None:
         """Begin a request."""
@@ -161,6 +190,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Look at the head, then let it in."""
+        if self._is_read_anew():
+            return
         self._enter(dict(self.headers))
         super().on_headers_complete()
         self._phase = _BODY  # from here on there is a cycle, which a refusal is about
@@ -189,6 +220,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """A request is whole."""
+        if self._wishes_to_upgrade:
+            return
         self._unparsed_bytes = 0
         self._phase = _IDLE
         super().on_message_complete()

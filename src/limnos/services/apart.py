@@ -76,7 +76,7 @@ def apart_list(scene: Scene, kind: Kind) -> list[Node]:
 
 async def apart_create(ctx: Context, *, metalake: str, kind: Kind, name: str, record: ApartRecord) -> Node:
     """Make something; its maker owns it. Raises AlreadyExists, InvalidName."""
-    check_gravitino_name(name)
+    check_gravitino_name(name, kind=kind.word.upper())
 
     def decide(scene: Scene) -> Permit[ApartCreate]:
         scene.require_in_metalake_use()
@@ -112,7 +112,7 @@ def apart_insert(tx: Tx, permit: Permit[ApartCreate]) -> Node:
 async def apart_alter(ctx: Context, *, metalake: str, kind: Kind, name: str, edits: Edits) -> Node:
     """Rename something, change its comment or properties. Raises NotFound, AlreadyExists, InvalidName."""
     if edits.name is not None:
-        check_gravitino_name(edits.name)
+        check_gravitino_name(edits.name, kind=kind.word.upper())
 
     def decide(scene: Scene) -> Permit[ApartAlter]:
         found = apart_find(scene, kind, name=name, action=Action(f"{kind.word}_alter"))

@@ -88,7 +88,7 @@ async def template_alter(
 ) -> Node:  # fmt: skip
     """Rename a template, change its comment, or what it runs. Raises NotFound, AlreadyExists, InvalidName, BadRequest, Unsupported."""
     if edits.name is not None:
-        check_gravitino_name(edits.name)
+        check_gravitino_name(edits.name, kind="JOB_TEMPLATE")
 
     def decide(scene: Scene) -> Permit[TemplateAlter]:
         found = apart_find(scene, KIND, name=name, action=Action.JOB_TEMPLATE_ALTER)

@@ -92,7 +92,7 @@ async def leaf_create(
     insert: Callable[[Tx, Permit[LeafCreate]], Node] | None = None,
 ) -> Node:  # fmt: skip
     """Make an object; its maker owns it. `insert` does more than `leaf_insert`. Raises AlreadyExists, NotFound (namespace), InvalidName, Unsupported, Forbidden."""
-    check_gravitino_name(path[-1])
+    check_gravitino_name(path[-1], kind=kind.word.upper())
 
     def decide(scene: Scene) -> Permit[LeafCreate]:
         scene.require_in_use()
@@ -127,7 +127,7 @@ def leaf_insert(tx: Tx, permit: Permit[LeafCreate]) -> Node:
 async def leaf_alter(ctx: Context, scope: Scope, *, path: Levels, kind: Kind, edits: Edits) -> Node:
     """Rename an object within its namespace, change its comment and properties. Raises NotFound, AlreadyExists, InvalidName."""
     if edits.name is not None:
-        check_gravitino_name(edits.name)
+        check_gravitino_name(edits.name, kind=kind.word.upper())
 
     def decide(scene: Scene) -> Permit[LeafAlter]:
         found = leaf_find(scene, path, kind=kind, action=Action(f"{kind.word}_alter"))

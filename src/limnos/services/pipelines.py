@@ -79,7 +79,7 @@ async def pipeline_put(
     Whoever may use a pipeline may say what it declares already; to change it takes its ownership. Raises InvalidName, BadRequest,
     Forbidden, AlreadyExists where it is there for others.
     """
-    check_gravitino_name(name)
+    check_gravitino_name(name, kind="JOB_TEMPLATE")
     text, digest = declaration_of(declaration)
 
     def look(scene: Scene) -> Node | None:

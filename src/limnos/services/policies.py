@@ -71,7 +71,7 @@ async def policy_alter(
 ) -> Node:  # fmt: skip
     """Rename a policy, change its comment, what it says, or whether it is in force. Raises NotFound, AlreadyExists, InvalidName, BadRequest."""
     if edits.name is not None:
-        check_gravitino_name(edits.name)
+        check_gravitino_name(edits.name, kind="POLICY")
     text = None if content is None else content_text(content.policy_type, content.content)
 
     def decide(scene: Scene) -> Permit[PolicyAlter]:

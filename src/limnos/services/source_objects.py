@@ -80,7 +80,7 @@ async def made_in_source(
 
     `action` is done to what it lies in; `record` is what is kept of it here.
     """
-    check_gravitino_name(path[-1])
+    check_gravitino_name(path[-1], kind="SCHEMA" if kind is Kind.NAMESPACE else kind.word.upper())
 
     def may(scene: Scene, _chain: Chain = ()) -> Decision:
         return scene.require(action, above_of(scene, path))

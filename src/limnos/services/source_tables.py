@@ -94,7 +94,7 @@ async def table_alter(ctx: Context, scope: Scope, *, path: Levels, changes: Sequ
 
 async def table_rename(ctx: Context, scope: Scope, *, path: Levels, target: Levels) -> Loaded:
     """Give a table another name or schema, and what stands for it. Raises NotFound, AlreadyExists, Unsupported, Forbidden."""
-    check_gravitino_name(target[-1])
+    check_gravitino_name(target[-1], kind="TABLE")
     sought = await ctx.read(scope, lambda scene: moving(scene, Kind.TABLE, source=path, target=target).sought)
     await ask(
         ctx,

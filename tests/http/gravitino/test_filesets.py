@@ -62,6 +62,12 @@ def test_a_fileset_itself(files: Node) -> None:
     assert files.done("GET", f"{FILESETS}/g")["fileset"]["storageLocations"] == made["storageLocations"]
 
 
+def test_the_name_of_a_new_fileset_is_percent_decoded_once(files: Node) -> None:
+    """The Java client encodes the name inside the body as it does in a path."""
+    assert make(files, name="day%3D1")["name"] == "day=1"
+    assert files.done("GET", f"{FILESETS}/day%3D1")["fileset"]["name"] == "day=1"
+
+
 def test_locations_from_above_and_from_templates(files: Node) -> None:
     """The schema's location comes before the catalog's; placeholders are names, the caller and properties."""
     root = warehouse(files)

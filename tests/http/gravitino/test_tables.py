@@ -10,6 +10,9 @@ from tests.http.lance.wire import declare, fill, make_space, table
 LANCE = f"{API}/lake/catalogs/lance/schemas"
 MAIN = f"{API}/lake/catalogs/main/schemas"
 
+_IMPL = {"language": "SQL", "runtime": "SPARK", "sql": "1"}
+_DEFINITION = {"parameters": [], "returnType": "integer", "impls": [_IMPL]}
+
 
 @pytest.fixture
 def lake(node: Node) -> Node:
@@ -24,6 +27,31 @@ def names(answer: Answer) -> list[str]:
     """The names of a list."""
     assert answer.status == 200, answer.body
     return [each["name"] for each in answer.json()["identifiers"]]
+
+
+@pytest.mark.parametrize("sent, made", [("a%3Db", "a=b"), ("a%2Fb%3D1", "a/b=1"), ("plain", "plain")])
+def test_the_name_of_a_new_table_is_percent_decoded_once(lake: Node, sent: str, made: str) -> None:
+    """The Java client encodes the name inside the body as it does in a path."""
+    lake.done("POST", MAIN, {"name": "encoded"})
+    body = {"name": sent, "columns": [{"name": "id", "type": "long"}]}
+    told = lake.done("POST", f"{MAIN}/encoded/tables", body)["table"]["name"]
+
+    assert told == made
+    assert names(lake.get(f"{MAIN}/encoded/tables")) == [made]
+
+
+@pytest.mark.parametrize("path, kind", [("tables", "TABLE"), ("views", "VIEW"), ("functions", "FUNCTION")])
+def test_a_refused_name_is_told_with_its_kind(lake: Node, path: str, kind: str) -> None:
+    """Vector 21, of each kind: the separator is no part of a name that is no schema's."""
+    lake.done("POST", MAIN, {"name": "kinds"})
+    columns = [{"name": "id", "type": "long"}]
+    view = {"columns": columns, "representations": [{"type": "sql", "dialect": "spark", "sql": "select 1 id"}]}
+    function = {"functionType": "scalar", "deterministic": True, "definitions": [_DEFINITION]}
+    bodies = {"tables": {"columns": columns}, "views": view, "functions": function}
+    refused = lake.post(f"{MAIN}/kinds/{path}", {"name": "table:name", **bodies[path]})
+
+    assert (refused.status, refused.json()["code"]) == (400, 1001)
+    assert f"The {kind} name 'table:name' is illegal" in refused.json()["message"]
 
 
 def test_a_lance_table_lists_and_loads_with_its_columns(lake: Node) -> None:

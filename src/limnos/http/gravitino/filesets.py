@@ -11,7 +11,7 @@ from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.leaves import Leaf, dropped, named, place_of
-from limnos.http.gravitino.told import Body, told, told_body
+from limnos.http.gravitino.told import Body, NamedBody, told, told_body
 from limnos.http.gravitino.updates import (
     RemoveProperty,
     Rename,
@@ -35,10 +35,9 @@ if TYPE_CHECKING:
 _TYPES = {"managed": False, "external": True}
 
 
-class FilesetCreate(Body, frozen=True):
+class FilesetCreate(NamedBody, frozen=True):
     """The body of a create; `storageLocation` is one without a name."""
 
-    name: str
     comment: str | None = None
     type: str | None = None
     storage_location: str | None = None

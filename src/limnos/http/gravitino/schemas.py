@@ -12,14 +12,13 @@ from msgspec.structs import replace
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import compact, identifiers, ok
-from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.told import NamedBody, names_of, told, told_body
 from limnos.http.gravitino.updates import PropertyUpdates, checked, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, NotFound, Unsupported
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
 from limnos.names.path import check_gravitino_name
-from limnos.names.percent import unquote_once_if_encoded
 from limnos.services import namespaces, source_schemas
 from limnos.services.lance_roots import require_own, root_is_shown, stands_for_catalog
 from limnos.services.lance_sights import Sight, contents, properties_in, sight_of, spaces_in
@@ -71,10 +70,9 @@ def _spelled(codec: LogicalCodec, levels: Levels) -> str | None:
         return None
 
 
-class SchemaCreate(Body, frozen=True):
+class SchemaCreate(NamedBody, frozen=True):
     """The body of a create."""
 
-    name: str
     comment: str | None = None
     properties: dict[str, str] | None = None
 
@@ -112,15 +110,11 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
 
 
 async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> Response:
-    """Make a schema and its missing parents.
-
-    The name is percent-decoded once: the released Python client encodes it in the body, and no name made here may hold
-    a percent sign.
-    """
+    """Make a schema and its missing parents."""
     metalake, catalog = names_of(request)
     scope = Scope(metalake, catalog)
     codec, sourced = await ctx.read(scope, lambda scene: (codec_of(scene), is_sourced(scene)))
-    levels = codec.split(unquote_once_if_encoded(body.name))
+    levels = codec.split(body.name)
     properties = checked(body.properties)
     comment = properties.pop(COMMENT, None) if body.comment is None else body.comment
     properties.pop(COMMENT, None)

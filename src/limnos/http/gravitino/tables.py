@@ -16,7 +16,7 @@ from limnos.formats.gravitino.tables import COMMENT, Asked, TableChange, commit_
 from limnos.http.gravitino import dto, lance_columns
 from limnos.http.gravitino.dto import compact, identifiers, ok
 from limnos.http.gravitino.leaves import dropped, named, place_of
-from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.told import Body, NamedBody, names_of, told, told_body
 from limnos.http.gravitino.updates import VariedUpdate
 from limnos.http.response import Response
 from limnos.http.routing import ANY_BODY_BYTES, Route
@@ -59,10 +59,9 @@ _NOT_SPLIT = (
 _NOT_TOLD = "How the source splits a table is not told here: look at it there"
 
 
-class TableCreate(Body, frozen=True):
+class TableCreate(NamedBody, frozen=True):
     """The body of a create."""
 
-    name: str
     columns: list[dict[str, object]]
     comment: str | None = None
     properties: dict[str, str] | None = None
@@ -163,7 +162,7 @@ async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> 
     wanted = wanted_of(told)
     user = await ctx.read(place.scope, lambda scene: _maker(scene, path))
     asked = TableRequest(
-        check_gravitino_name(body.name), wanted.location, wanted.schema, wanted.partition_spec, wanted.write_order,
+        check_gravitino_name(body.name, kind="TABLE"), wanted.location, wanted.schema, wanted.partition_spec, wanted.write_order,
         wanted.properties,
     )  # fmt: skip
     document, _ = await iceberg_tables.table_create(ctx, place.scope, namespace=path[:-1], request=asked)
@@ -218,7 +217,7 @@ async def _renamed(ctx: Context, place: Place, *, path: Levels, rename: RenameTa
     if rename.new_schema_name is not None:
         other = place._replace(schema=rename.new_schema_name)
         into = await ctx.read(place.scope, other.levels)
-    target = (*into, check_gravitino_name(rename.new_name))
+    target = (*into, check_gravitino_name(rename.new_name, kind="TABLE"))
     await ctx.read(place.scope, lambda scene: _require_changing(scene, path, action=Action.TABLE_RENAME))
     action = Action.TABLE_RENAME if into == path[:-1] else Action.TABLE_MOVE
 

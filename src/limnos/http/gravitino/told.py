@@ -15,7 +15,7 @@ from limnos.http.gravitino.errors import SUBJECT, UnknownVersion
 from limnos.http.request import Request
 from limnos.model.errors import IllegalName, LimnosError, Unsupported
 from limnos.names.errors import InvalidName
-from limnos.names.percent import unquote_form
+from limnos.names.percent import unquote_form, unquote_once_if_encoded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -35,6 +35,20 @@ _ACCESS_OFF = (
 
 class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A request body: unknown fields are refused, as Gravitino's server does."""
+
+
+class NamedBody(Body, frozen=True):
+    """The body that makes a schema, table or fileset.
+
+    The name is percent-decoded once: released clients, the Python one and the Java one, encode it in the body as they do in a path, and no
+    name that is made here may hold a percent sign.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        """Decode the name where it is encoded."""
+        msgspec.structs.force_setattr(self, "name", unquote_once_if_encoded(self.name))
 
 
 B = TypeVar("B")

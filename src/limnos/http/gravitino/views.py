@@ -159,7 +159,7 @@ async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Respo
     namespace, codec = await _at(ctx, scope, schema)
     properties = checked(body.properties) | ({} if body.comment is None else {COMMENT: body.comment})
     version = _version(body, codec, now_ms=ctx.services.store.time.now_ms())
-    name = check_gravitino_name(body.name)
+    name = check_gravitino_name(body.name, kind="VIEW")
     wanted = iceberg_views.ViewRequest(name, None, schema_of(list(body.columns)), version, properties)
     made = await iceberg_views.view_create(ctx, scope, namespace=namespace, request=wanted)
     return ok(view=_encode(made.node, made.document, codec))
@@ -174,7 +174,7 @@ async def view_alter(request: Request, ctx: Context, body: ViewUpdates) -> Respo
     if renames and len(body.updates) > 1:
         raise BadRequest("A rename of a view stands alone: send the other changes in a request of their own")
     if renames:
-        new = check_gravitino_name(renames[0])
+        new = check_gravitino_name(renames[0], kind="VIEW")
         moved = await views.view_move(ctx, scope, source=(*namespace, name), target=(*namespace, new))
         return ok(view=_encode(moved.node, moved.document, codec))
     now_ms = ctx.services.store.time.now_ms()

@@ -1,0 +1,1 @@
+"""Gravitino's Java client on its main paths, as an admin, as a worker and as an outsider."""

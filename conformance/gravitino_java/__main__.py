@@ -1,0 +1,33 @@
+"""`python -m conformance.gravitino_java`: Gravitino's Java client on its main paths, with access control on.
+
+May import this package and the demo's server starter.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from conformance.gravitino_java.java_client import RELEASE, aged, told
+from limnos.pipeline.demo.server import running_server
+
+OUTPUT = Path(__file__).parents[2] / "conformance-out"
+
+
+def main() -> int:
+    """Run and report; 0 when every step ended as it should and no method was forgotten."""
+    with tempfile.TemporaryDirectory(prefix="limnos-gravitino-java-") as folder:
+        data = Path(folder) / "data"
+        with running_server(data, log=OUTPUT / "gravitino-java-server.log") as server:
+            found = told(server.uri, (data / "admin.token").read_text().strip())
+    for line in (*found.failed, *found.forgotten):
+        print(f"FAILED {line}")
+    for step, age in aged(found).items():
+        print(f"older than the wire: {step}: {age}")
+    print(f"Java client {RELEASE}\n{found.totals()}")
+    return 1 if found.failed or found.forgotten else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""The Java client's archive, our few files compiled against it, and what they told.
+
+Job: fetch, compile, run, read. May import the compatibility kit's archive finder and what the suite of the Python client makes of a
+script's answer. It must not know what the steps are.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from conformance.engines.archives import compiler
+from conformance.gravitino.client import Told, read
+from conformance.kit.jars import cache_directory, class_path
+from limnos.spark.java import find_java
+
+HERE: Final = Path(__file__).parent
+SOURCES: Final = HERE / "java"
+UNCALLED: Final = HERE / "uncalled.txt"
+RELEASE: Final = "0.5.1"
+
+
+def told(uri: str, token: str) -> Told:
+    """Run the steps against a server. Raises RuntimeError with what Java said when they broke off."""
+    java = find_java(cache=cache_directory()).home / "bin" / "java"
+    archives = os.pathsep.join(str(path) for path in class_path(cache_directory(), HERE / "jars.lock"))
+    with tempfile.TemporaryDirectory(prefix="limnos-gravitino-java-") as classes:
+        sources = [str(path) for path in sorted(SOURCES.glob("*.java"))]
+        options = ["-source", "17", "-target", "17", "-proc:none", "-nowarn", "-cp", archives, "-d", classes]
+        subprocess.run([str(java), "-jar", str(compiler()), *options, *sources], check=True)
+        # The token is given by the environment, where other users of the machine cannot read it.
+        environment = {**os.environ, "GRAVITINO_USER": "admin", "LIMNOS_TOKEN": token}
+        command = [str(java), "-Xmx512m", "-cp", os.pathsep.join((classes, archives)), "Script", uri]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    if done.returncode:
+        raise RuntimeError(f"The client's script broke off:\n{done.stderr[-4000:]}")
+    return read(done.stdout, UNCALLED)
+
+
+def aged(found: Told) -> dict[str, str]:
+    """The steps that end otherwise than their caller would wish because the client is older than the wire, with how."""
+    return {each["step"]: each["age"] for each in found.steps if each["age"]}

@@ -1,0 +1,36 @@
+"""`conformance/run gravitino_java`: Gravitino's Java client on its main paths, as an admin, as a worker and as an outsider."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.gravitino.client import Told
+from conformance.gravitino_java.java_client import aged, told
+from tests.integration.live import serving
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """What the client's steps told."""
+    data = tmp_path_factory.mktemp("java") / "data"
+    with serving(data) as server:
+        return told(server.uri, server.token)
+
+
+def test_every_step_ends_as_it_should(java: Told) -> None:
+    """Each call gives what it should to who may make it, and ends with the client's own exception for who may not."""
+    assert java.failed == []
+    assert {each["who"] for each in java.steps} == {"admin", "worker", "outsider"}
+
+
+def test_no_method_is_forgotten(java: Told) -> None:
+    """Each public method of the client's classes has its step."""
+    assert java.forgotten == []
+    assert len(java.known) > 90
+
+
+def test_what_the_clients_age_changes_is_said(java: Told) -> None:
+    """A step that an older client ends otherwise says how; they are few."""
+    assert 0 < len(aged(java)) < 20
