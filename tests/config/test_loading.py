@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from limnos.config import ConfigError, Settings, load
+from limnos.config.report import rows
 from limnos.config.settings import is_loopback, keys, split_listen
 
 
@@ -278,3 +279,45 @@ def test_warehouse_must_name_a_place(wrong: str) -> None:
     """A warehouse without scheme, bucket or directory is refused before any table is."""
     with pytest.raises(ConfigError, match=r"storage\.warehouse"):
         load(flags={"storage.warehouse": wrong}, file=None, environ={})
+
+
+def test_storages_are_tables_below_their_section(tmp_path: Path) -> None:
+    """`[storage.NAME]` stands beside the section's own settings; the environment has the same as JSON."""
+    file = tmp_path / "limnos.toml"
+    file.write_text('[storage]\ntimeout_s = 7\n[storage.big]\nlocations = "s3://b"\n"s3.path-style-access" = true\n')
+    found = load(flags={}, file=file, environ={}).settings.storage
+    assert found.timeout_s == 7
+    assert found.named == {"big": {"locations": "s3://b", "s3.path-style-access": "true"}}
+
+    told = {"LIMNOS__STORAGE__NAMED": '{"small": {"locations": "s3://s"}}'}
+    assert load(flags={}, file=None, environ=told).settings.storage.named == {"small": {"locations": "s3://s"}}
+
+
+@pytest.mark.parametrize(
+    "name, value, said",
+    [
+        ("NAMED", "hunter2", "it is no JSON"),
+        ("NAMED", '["hunter2"]', "it is no table of storages"),
+        ("NAMED", '{"b": {"s3.secret-access-key": "hunter2"}}', "storage 'b' has no 'locations'"),
+        ("NAMED", '{"b": ["hunter2"]}', "storage 'b' is no table"),
+        ("NAMED", '{"b c": {"locations": "hunter2"}}', "'b c' is no name of a storage"),
+        ("KEYS", "hunter2", "a key is 32 bytes in base64"),
+    ],
+)
+def test_secrets_in_settings_are_in_no_words(name: str, value: str, said: str) -> None:
+    """What is wrong with a key or a storage is told without its value, and what is right is not shown."""
+    with pytest.raises(ConfigError) as refused:
+        load(flags={}, file=None, environ={f"LIMNOS__STORAGE__{name}": value})
+    assert said in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+    key = "h" * 43 + "="
+    environ = {
+        "LIMNOS__STORAGE__KEYS": key,
+        "LIMNOS__STORAGE__NAMED": '{"b": {"locations": "s3://b", "token": "hunter2"}}',
+    }
+    loaded = load(flags={}, file=None, environ=environ)
+    shown = {row.key: row.value for row in rows(loaded)}
+    assert (shown["storage.keys"], shown["storage.named"]) == ("*****", "b")
+    assert "hunter2" not in repr(loaded)
+    assert key not in repr(loaded)

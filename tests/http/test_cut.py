@@ -218,6 +218,8 @@ WRITES: dict[str, Write] = {
     "query-service-discard": Write("DELETE", "/query/service/result/HANDLE"),
     "create-token": Write("POST", f"{OWN}/tokens", {"name": "n"}),
     "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
+    "check-storage": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/storage/check"),
+    "rotate-storage-keys": Write("POST", f"{OWN}/storage/keys/rotate"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
 }  # fmt: skip
 

@@ -40,6 +40,7 @@ class Action(StrEnum):
     TASK_MANAGE = "task_manage", Kind.METALAKE
     METALAKE_IMPORT = "metalake_import", Kind.METALAKE
     SECRETS_EXPORT = "secrets_export", Kind.METALAKE
+    KEYS_MANAGE = "keys_manage", Kind.METALAKE
 
     METALAKE_LOAD = "metalake_load", Kind.METALAKE
     METALAKE_ALTER = "metalake_alter", Kind.METALAKE

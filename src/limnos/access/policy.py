@@ -297,6 +297,7 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.TASK_MANAGE: ServiceAdmin(),
         Action.METALAKE_IMPORT: ServiceAdmin(),  # it makes a metalake, with owners and rights as the file says
         Action.SECRETS_EXPORT: ServiceAdmin(),  # and METALAKE_EXPORT: catalogs' secrets otherwise leave for nobody
+        Action.KEYS_MANAGE: ServiceAdmin(),  # those that seal secrets of every metalake
         **_TREE,
         **_LEAF,
         **_APART_RULES,
@@ -319,6 +320,7 @@ SERVER_ACTIONS: Final = frozenset(
         Action.TASK_MANAGE,
         Action.METALAKE_IMPORT,
         Action.SECRETS_EXPORT,
+        Action.KEYS_MANAGE,
     }
 )
 """Asked of the server: being a user of a metalake is neither needed nor of help."""

@@ -18,7 +18,7 @@ from limnos.app.deliveries import Deliveries
 from limnos.app.lance import lance_processes
 from limnos.app.upkeep import Upkeep
 from limnos.config.settings import split_listen
-from limnos.files import Allowed, is_within, root_of
+from limnos.files import ENDPOINTS, Allowed, is_within, root_of
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Application
 from limnos.http.asterix.protocol import AsterixProtocol
@@ -27,16 +27,19 @@ from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.patience import patience_of
+from limnos.model.sealed import key_of
 from limnos.services.context import Services
 from limnos.services.credentials import Vendor
 from limnos.services.defaults import Defaults, Rules
 from limnos.services.files import Files
 from limnos.services.job_rules import JobRules
+from limnos.services.sealing import Keys
 from limnos.services.sources import Sources
+from limnos.services.storages import Storages, named_of
 from limnos.sources.connectors.registry import Limits
 from limnos.store.migrate import migrate
 from limnos.store.modes import private_directory
-from limnos.telemetry.logs import request_log
+from limnos.telemetry.logs import get_logger, request_log
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import View
 
@@ -48,7 +51,9 @@ if TYPE_CHECKING:
     from limnos.store.interface import Store
     from limnos.view.gate import Gate
 
+log = get_logger("limnos.storage")
 DATABASE_FILE = "limnos.db"
+KEY_FILE = "secrets.key"
 LAST_REPORTS_S = 0.5
 """How long a node that stops writes what reports of clients are left."""
 
@@ -113,7 +118,31 @@ def allowed_of(settings: Settings) -> Allowed:
     inner = [root_of(f"{path}/warehouse") for path in kept]
     opened = dict.fromkeys([*inner, *([] if any(is_within(path, [warehouse]) for path in kept) else [warehouse])])
     roots = dict.fromkeys((warehouse, *inner, *map(root_of, settings.storage.allowed_roots)))
-    return Allowed(tuple(roots), settings.storage.allowed_endpoints, tuple(kept), tuple(opened))
+    named = [told[name] for told in settings.storage.named.values() for name in ENDPOINTS if name in told]
+    endpoints = tuple(dict.fromkeys([*settings.storage.allowed_endpoints, *named]))
+    return Allowed(tuple(roots), endpoints, tuple(kept), tuple(opened))
+
+
+def storages_of(settings: Settings) -> Storages:
+    """Return how catalogs' files are reached, with the keys of secrets read, or made. Raises CannotStart, BadRequest for a location that is none."""
+    told, is_own = settings.storage, not is_shared(settings)
+    own = Path(settings.server.data) / KEY_FILE if is_own and not told.keys else None
+    keys = Keys(
+        tuple(map(key_of, told.keys)),
+        file=own if told.key_file is None else Path(told.key_file),
+        makes=told.key_file is None,
+    )
+    keys.begin()
+    if keys.current is None:
+        log.warning(
+            "secrets of catalogs are not sealed in the database: set storage.key_file or storage.keys to the same on every node"
+        )
+    return Storages(named_of(told.named), keys)
+
+
+def is_shared(settings: Settings) -> bool:
+    """Say whether other nodes may be at the same store."""
+    return "://" in database_of(settings)
 
 
 def open_store(settings: Settings) -> Store:
@@ -136,7 +165,7 @@ def make_data_directory(settings: Settings) -> Path:
     return data
 
 
-def defaults_of(settings: Settings, allowed: Allowed) -> Defaults:
+def defaults_of(settings: Settings, allowed: Allowed, *, storages: Storages) -> Defaults:
     """Return the settings as services see them."""
     return Defaults(
         settings.server.metalake,
@@ -164,6 +193,7 @@ def defaults_of(settings: Settings, allowed: Allowed) -> Defaults:
         sqlpp_compact_files=settings.sqlpp.compact_files,
         sqlpp_snapshots_keep_ms=settings.sqlpp.snapshots_keep_s * 1000,
         sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
+        storages=storages,
     )
 
 
@@ -230,7 +260,7 @@ def build(settings: Settings) -> Built:
         gate=gate,
         rules=_rules_of(settings),
         authenticator=Authenticator(believes_basic=believes_basic, has_issuer=settings.oidc.issuer is not None),
-        defaults=defaults_of(settings, allowed),
+        defaults=defaults_of(settings, allowed, storages=storages_of(settings)),
         files=files,
         wake_worker=upkeep.wake,
         chores=ChoreProcesses(processes_max=settings.server.chore_processes_max),

@@ -37,6 +37,9 @@ def catalog(
     /,
     *,
     warehouse: Annotated[str | None, Parameter(help="Where its tables lie: a directory or object store URL.")] = None,
+    storage: Annotated[
+        str | None, Parameter(help="The storage of the server's settings that says how its files are reached.")
+    ] = None,
     type: Annotated[
         str, Parameter(help="What it holds: `relational`, `fileset`, `messaging` or `model`.")
     ] = "relational",
@@ -52,7 +55,8 @@ def catalog(
     name
         1 to 64 ASCII letters, digits, `_` and `-`.
     """
-    properties = properties_of(property) | ({"warehouse": warehouse} if warehouse else {})
+    stated = {"warehouse": warehouse, "storage": storage}
+    properties = properties_of(property) | {key: value for key, value in stated.items() if value}
     with common.client() as client:
         made = client.catalogs.create(name, type=type, provider=provider, comment=comment, properties=properties)
     result = {"kind": "catalog", "name": made.name, "path": [made.name], "properties": made.properties}

@@ -40,6 +40,7 @@ from limnos.client.runs import Pipelines, Runs
 from limnos.client.schemas import Schemas
 from limnos.client.server import Server
 from limnos.client.sqlpp import Statements
+from limnos.client.storage import Storage
 from limnos.client.tables import Tables
 from limnos.client.tags import Tags
 from limnos.client.tasks import Tasks
@@ -77,6 +78,7 @@ class _Resources(Generic[S]):
         self.tags = Tags(sender, scope)
         self.owners = Owners(sender, scope)
         self.tokens = Tokens(sender, scope)
+        self.storage = Storage(sender, scope)
         self.tasks = Tasks(sender, scope)
         self.imports = Imports(sender, scope)
         self.trash = Trash(sender, scope)

@@ -304,6 +304,42 @@ class Imported(msgspec.Struct, frozen=True):
     masked: tuple[str, ...] = ()
 
 
+class StorageStep(msgspec.Struct, frozen=True):
+    """One thing that was tried of a catalog's storage: `passed`, `failed` or `not tried`, and what lacks in a policy."""
+
+    name: str
+    outcome: str
+    told: str
+    statement: str | None = None
+
+
+class StorageChecked(msgspec.Struct, frozen=True):
+    """Where a catalog's storage was tried, and what came of it."""
+
+    location: str
+    steps: tuple[StorageStep, ...]
+    passed: bool
+
+
+class SecretKey(msgspec.Struct, frozen=True):
+    """A key that seals secrets, by its id, and how many catalogs have some under it."""
+
+    id: str
+    catalogs: int
+    seals: bool = False
+
+
+class SecretKeys(msgspec.Struct, frozen=True):
+    """The keys that a server has, oldest first; those that it lacks; how many catalogs have secrets that are not sealed."""
+
+    keys: tuple[SecretKey, ...]
+    lacking: tuple[SecretKey, ...]
+    plain: int
+    made_here: bool
+    sealed: int | None = None
+    """How many catalogs a rotation has sealed."""
+
+
 class TaskInfo(msgspec.Struct, frozen=True):
     """Work that the server does beside requests. Times are as the server gives them."""
 

@@ -88,8 +88,12 @@ def _file_values(file: Path | None) -> Iterator[_Value]:
     for section, body in _read_toml(file).items():
         if not isinstance(body, dict):
             raise ConfigError(f"{origin}: '{section}' stands outside a section; {_advice(section)}")
+        named = {key: value for key, value in body.items() if section == "storage" and isinstance(value, dict)}
+        if named:  # [storage.NAME] is a storage, and no section
+            yield _Value("storage.named", named, origin)
         for key, value in body.items():
-            yield _Value(f"{section}.{key}", value, origin)
+            if key not in named:
+                yield _Value(f"{section}.{key}", value, origin)
 
 
 def _read_toml(file: Path) -> dict[str, object]:

@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
 from limnos.config.loading import FLAGS, PREFIX, Loaded
 from limnos.config.settings import keys, sections
 
@@ -31,8 +34,16 @@ def rows(loaded: Loaded) -> tuple[Row, ...]:
     found = []
     for key in keys():
         section, _, name = key.partition(".")
-        found.append(Row(key=key, value=mask(dump[section][name]), origin=loaded.origins[key]))
+        value = shown(sections()[section].model_fields[name], dump[section][name])
+        found.append(Row(key=key, value=value, origin=loaded.origins[key]))
     return tuple(found)
+
+
+def shown(field: FieldInfo, value: object) -> object:
+    """Show a setting: of one that is secret, that it is set, and its names where it has some."""
+    if field.repr or not value:
+        return mask(value)
+    return ", ".join(value) if isinstance(value, dict) else MASK
 
 
 def mask(value: object) -> object:
@@ -75,6 +86,6 @@ def _reference_lines() -> Iterator[str]:
 
 
 def _default(value: object) -> str:
-    if value is None or value == ():
+    if value is None or value == () or value is PydanticUndefined:
         return "unset"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"

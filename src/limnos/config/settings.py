@@ -7,6 +7,7 @@ never looks at the environment or at a file.
 from __future__ import annotations
 
 import ipaddress
+import json
 import posixpath
 import re
 from typing import Annotated, Final, Literal
@@ -17,6 +18,7 @@ from pydantic.functional_validators import AfterValidator, BeforeValidator, mode
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from limnos.model.errors import LimnosError
+from limnos.model.sealed import key_of
 from limnos.names.logical import check_separator
 from limnos.names.path import check_catalog_name, check_metalake_name, check_part
 
@@ -313,6 +315,34 @@ def _endpoint(text: str) -> str:
     return text
 
 
+def _key(text: str) -> str:
+    key_of(text)
+    return text
+
+
+def _named(value: object) -> object:
+    """Read storages, also from JSON; what is wrong is told without the values, which are secrets."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise ValueError("it is no JSON") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is no table of storages: write [storage.NAME] with properties in it")
+    return {name: _storage(str(name), told) for name, told in value.items()}
+
+
+def _storage(name: str, told: object) -> dict[str, str]:
+    if not re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", name):
+        raise ValueError(f"'{name[:100]}' is no name of a storage: write letters, digits, _ and -")
+    if not isinstance(told, dict) or not all(isinstance(text, str | bool | int) for text in told.values()):
+        raise ValueError(f"storage '{name}' is no table of properties with texts")
+    found = {str(key): str(text).lower() if isinstance(text, bool) else str(text) for key, text in told.items()}
+    if not found.get("locations", "").strip():
+        raise ValueError(f"storage '{name}' has no 'locations': say below which it may be used, as s3://bucket/path")
+    return found
+
+
 class Storage(Section):
     """Which files and object stores catalogs may use: theirs to narrow, never to widen."""
 
@@ -334,6 +364,23 @@ class Storage(Section):
     )
     timeout_s: PositiveFloat = Field(
         default=20.0, description="Longest time for one operation on a file, in seconds; then the answer is 503."
+    )
+    key_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="File of mode 600 with the keys that seal catalogs' secrets in the database, 32 bytes in base64 a line; the last one seals, all "
+        "open. Unset: `secrets.key` in `server.data`, which a server on SQLite makes itself; on PostgreSQL secrets are not sealed then.",
+    )
+    keys: Annotated[tuple[Annotated[str, AfterValidator(_key)], ...], BeforeValidator(_words)] = Field(
+        default=(),
+        repr=False,
+        description="The same keys in place of a file, separated by commas, as secrets of a platform come.",
+    )
+    named: Annotated[dict[str, dict[str, str]], BeforeValidator(_named)] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Storages that catalogs name by their property `storage`, in the file as `[storage.NAME]`: `locations`, `metalakes`, and "
+        "properties as a catalog has them; in the environment as JSON.",
     )
 
 

@@ -4,7 +4,7 @@ May import `model`, and fsspec where a URL needs it. Must not know Iceberg metad
 they are, compression is the caller's, and whether a location is allowed is asked before, not found out here.
 """
 
-from limnos.files.allowed import Allowed, everything, root_of
+from limnos.files.allowed import ENDPOINTS, STORAGE, Allowed, check_usable, everything, root_of
 from limnos.files.entries import Entry, Mark
 from limnos.files.links import leads_within, read_within
 from limnos.files.local import path_of, real, sweep_empty
@@ -13,7 +13,9 @@ from limnos.files.shares import Shares, run_apart
 from limnos.files.stores import LOCAL_FILES, FileStore, store_for
 
 __all__ = [
+    "ENDPOINTS",
     "LOCAL_FILES",
+    "STORAGE",
     "Allowed",
     "Entry",
     "FileStore",
@@ -21,6 +23,7 @@ __all__ = [
     "Shares",
     "allowed_roots",
     "check_size",
+    "check_usable",
     "check_within",
     "everything",
     "is_local",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from limnos.files.locations import LOCAL, OBJECT_STORES, is_within, normalise, parse
-from limnos.model.errors import BadRequest, OutsideRoots
+from limnos.model.errors import BadRequest, OutsideRoots, StorageFailed
+from limnos.model.sealed import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +23,8 @@ ENDPOINTS: Final = (
     "oss.endpoint", "oss-endpoint", "s3.token-service-endpoint", "s3-token-service-endpoint",
 )  # fmt: skip
 """Properties of catalogs that name an object store's address, or that of who gives out keys to it, as Iceberg and Gravitino call them."""
+STORAGE: Final = "storage"
+"""Of a catalog: which storage of the server's settings says how its files are reached."""
 _REGIONS: Final = ("s3.region", "client.region", "s3-region")
 
 _PUBLIC: Final = re.compile(
@@ -98,6 +101,11 @@ class Allowed(NamedTuple):
                     f"Property '{name}' is {region[:200]!r}, which is no region: write one such as us-east-1"
                 )
 
+    def check_use(self, properties: Mapping[str, str]) -> None:
+        """Refuse, before a store is reached, what `check_endpoints` does. Raises StorageFailed for properties that are not what was meant any more."""
+        check_usable(properties)
+        self.check_endpoints(properties)
+
     def _allows(self, endpoint: str) -> bool:
         origin = _origin(endpoint)
         if origin is None:
@@ -109,6 +117,22 @@ class Allowed(NamedTuple):
             parts.scheme == "https"
             and parts.port in (None, 443)
             and _PUBLIC.fullmatch(parts.hostname or "") is not None
+        )
+
+
+def check_usable(properties: Mapping[str, str]) -> None:
+    """Refuse properties that are not what their makers meant any more. Raises StorageFailed, naming key or storage."""
+    for name, value in properties.items():
+        lacking = sorted(keys_of(value))
+        if lacking:
+            raise StorageFailed(
+                f"Property '{name}' of the catalog is sealed under key {lacking[0]}, which this server does not have: whoever runs it puts that "
+                "key into storage.key_file, or the catalog's owner sets the property anew"
+            )
+    if STORAGE in properties:
+        raise StorageFailed(
+            f"The catalog names storage '{properties[STORAGE]}', which the settings of this server do not have: whoever runs it adds "
+            f"[storage.{properties[STORAGE]}], or the catalog's owner names another"
         )
 
 

@@ -14,9 +14,10 @@ import msgspec
 
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import SOURCED
+from limnos.model.sealed import SEALED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from limnos.model.entities import Node
     from limnos.model.records import CatalogRecord
@@ -26,7 +27,7 @@ FOR_READERS = frozenset(
     {
         "adls.account-host", "azure-storage-account-name", "catalog-backend", "catalog-backend-name", "client.region",
         "gcs.project-id", "gcs.service.host", "io-impl", "location", "nested-namespaces", "oss-endpoint", "oss-region", "oss.endpoint", "s3-endpoint",
-        "s3-path-style-access", "s3-region", "s3.endpoint", "s3.path-style-access", "s3.region", "uri", "warehouse",
+        "s3-path-style-access", "s3-region", "s3.endpoint", "s3.path-style-access", "s3.region", "storage", "uri", "warehouse",
     }
 )  # fmt: skip
 """What engines configure themselves with. A name that is not here is for who may alter the catalog."""
@@ -40,8 +41,10 @@ _NO_SECRETS = frozenset(
 _SECRET = re.compile(
     r"secret|passw|passphrase|pwd|token|credential|key|authorization|cookie|connectionstring|signature|jaas"
 )
-_USERINFO = re.compile(r"(://[^/?#@\s:]*:)[^/?#@\s]*(?=@)")
-_PARAMETER = re.compile(r"([?&;][^=&;?]*(?:secret|passw|pwd|token|credential|key|sig)[^=&;?]*=)[^&;#]*", re.IGNORECASE)
+_USERINFO = re.compile(r"(://[^/?#@\s:]*:)([^/?#@\s]*)(?=@)")
+_PARAMETER = re.compile(
+    r"([?&;][^=&;?]*(?:secret|passw|pwd|token|credential|key|sig)[^=&;?]*=)([^&;#]*)", re.IGNORECASE
+)
 
 
 def is_secret(name: str) -> bool:
@@ -52,9 +55,18 @@ def is_secret(name: str) -> bool:
 
 def without_password(value: str) -> str:
     """Mask a password inside of a value: `://user:password@`, or a parameter of a URL."""
+    return passwords_of(value, lambda _: MASK)
+
+
+def passwords_of(value: str, change: Callable[[str], str]) -> str:
+    """Change each password inside of a value that is a URL."""
     if "://" not in value:
         return value
-    return _PARAMETER.sub(rf"\1{MASK}", _USERINFO.sub(rf"\1{MASK}", value))
+
+    def changed(found: re.Match[str]) -> str:
+        return found[1] + change(found[2])
+
+    return _PARAMETER.sub(changed, _USERINFO.sub(changed, value))
 
 
 def shown_to_reader(properties: Mapping[str, str]) -> dict[str, str]:
@@ -80,10 +92,12 @@ def catalog_shown(node: Node, *, may_alter: bool) -> Node:
 
 
 def check_unmasked(properties: Mapping[str, str]) -> None:
-    """Refuse a value that was read with its secret masked. Raises BadRequest."""
+    """Refuse a value that was read with its secret masked, or sealed: only a server seals. Raises BadRequest."""
     for key, value in properties.items():
         if MASK in value:
             raise BadRequest(
                 f"Property {key} holds {MASK}, which stands for a secret that is not shown: send the secret itself, or leave "
                 "the property out to keep it as it is"
             )
+        if SEALED.search(value):
+            raise BadRequest(f"Property {key} holds a secret that a server has sealed: send the secret itself")

@@ -13,6 +13,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
+from limnos.files import STORAGE
 from limnos.model.decisions import Link
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, InUse
@@ -32,6 +33,7 @@ from limnos.services.nested import check_nested, nests, refuse_change
 from limnos.services.places import WAREHOUSE, check_places
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
+from limnos.services.sealing import Keys
 from limnos.services.table_formats import is_sourced
 from limnos.sources.credentials import check_role
 from limnos.view.cold import for_each, need, need_all
@@ -40,9 +42,9 @@ from limnos.view.keys import listing_key, name_key, node_key
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from limnos.files import Allowed
     from limnos.model.permits import Permit
     from limnos.services.context import Context
+    from limnos.services.defaults import Defaults
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
 
@@ -80,6 +82,8 @@ class CatalogAlter(msgspec.Struct, frozen=True):
     in_use: bool | None = None
     separator: str = ""
     """What no name may hold from when on namespaces nest."""
+    keys: Keys = Keys()  # holds none
+    """What seals secrets."""
 
 
 class CatalogDrop(msgspec.Struct, frozen=True):
@@ -118,8 +122,8 @@ def catalogs_list(scene: Scene) -> list[Node]:
 
 
 def catalog_check(
-    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], allowed: Allowed
-) -> CatalogRecord:
+    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: Defaults, metalake: str
+) -> CatalogRecord:  # fmt: skip
     """Check what a new catalog is to be. Raises BadRequest, IllegalName."""
     check_catalog_name(name)
     wanted = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
@@ -134,9 +138,15 @@ def catalog_check(
         raise BadRequest(f"A catalog of provider {provider} has type {told}, not {catalog_type}")
     check_unmasked(properties)
     check_nested(properties)
-    check_places(properties, allowed, provider=provider)
-    check_role(properties)
+    check_storage(properties, defaults, metalake=metalake, provider=provider)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
+
+
+def check_storage(properties: Mapping[str, str], defaults: Defaults, *, metalake: str, provider: str = "") -> None:
+    """Refuse properties that say wrongly where files are and how they are reached. Raises BadRequest."""
+    defaults.storages.check(properties, metalake=metalake)
+    check_places(properties, defaults.storages.allowed(properties, defaults.allowed), provider=provider)
+    check_role(properties)
 
 
 async def catalog_test(
@@ -157,7 +167,7 @@ async def catalog_test(
     await ctx.read(Scope(metalake), decide)
     record = catalog_check(
         name=name, catalog_type=catalog_type, provider=provider, properties=properties,
-        allowed=ctx.services.defaults.allowed,
+        defaults=ctx.services.defaults, metalake=metalake,
     )  # fmt: skip
     if record.provider in SOURCED:
         ctx.services.sources.check(record.provider, record.properties)
@@ -179,14 +189,14 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
         return scene.catalog_record
 
     record = await ctx.read(Scope(metalake, name), read)
+    record = replace(record, properties=ctx.services.defaults.storages.keys.opened(record.properties))
     properties = edits.over(record.properties)
     if record.provider in SOURCED:
         _refuse_other_address(record, properties, edits=edits)
         ctx.services.sources.check(record.provider, properties)
         await ctx.services.sources.try_out(record.provider, properties)
         return
-    check_places(properties, ctx.services.defaults.allowed)
-    check_role(properties)
+    check_storage(properties, ctx.services.defaults, metalake=metalake)
     await _reach(ctx, properties)
 
 
@@ -203,7 +213,9 @@ def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], 
 async def _reach(ctx: Context, properties: Mapping[str, str]) -> None:
     """Ask the warehouse's store for a file that is not there: an answer of any kind is a connection."""
     warehouse = properties.get(WAREHOUSE) or ctx.services.defaults.warehouse
-    await ctx.services.files.exists(f"{warehouse.rstrip('/')}/{uuid4().hex}", properties)
+    await ctx.services.files.exists(
+        f"{warehouse.rstrip('/')}/{uuid4().hex}", ctx.services.defaults.storages.usable(properties)
+    )
 
 
 async def catalog_create(
@@ -213,9 +225,10 @@ async def catalog_create(
     """Make a catalog; its maker owns it. Raises AlreadyExists, BadRequest, Forbidden."""
     checked = catalog_check(
         name=name, catalog_type=catalog_type, provider=provider, properties=properties,
-        allowed=ctx.services.defaults.allowed,
+        defaults=ctx.services.defaults, metalake=metalake,
     )  # fmt: skip
-    record = replace(checked, comment=comment)
+    sealed = ctx.services.defaults.storages.keys.sealed(properties)
+    record = replace(checked, comment=comment, properties=sealed)
 
     def decide(scene: Scene) -> Permit[CatalogCreate]:
         scene.require_in_use()
@@ -248,20 +261,29 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
     check_nested(edits.sets)
-    check_role(dict(edits.sets))
-    separator = ctx.services.defaults.separator
+    defaults = ctx.services.defaults
 
     def decide(scene: Scene) -> Permit[CatalogAlter]:
         decision = scene.require(Action.CATALOG_ALTER, scene.settled.outer)
         scene.require_in_use()
-        check_places(dict(edits.sets), ctx.services.defaults.allowed, provider=scene.catalog_record.provider)
+        record = scene.catalog_record
+        _check_edited(record, edits, defaults=defaults, metalake=metalake)
         if is_sourced(scene):
-            properties = edits.over(scene.catalog_record.properties)
-            ctx.services.sources.check(scene.catalog_record.provider, properties)
-            _refuse_other_address(scene.catalog_record, properties, edits=edits)
-        return scene.permit(CatalogAlter(scene.catalog, edits, separator=separator), decision, zone=scene.metalake.id)
+            record = replace(record, properties=defaults.storages.keys.opened(record.properties))
+            properties = edits.over(record.properties)
+            ctx.services.sources.check(record.provider, properties)
+            _refuse_other_address(record, properties, edits=edits)
+        command = CatalogAlter(scene.catalog, edits, separator=defaults.separator, keys=defaults.storages.keys)
+        return scene.permit(command, decision, zone=scene.metalake.id)
 
     return catalog_shown(await ctx.write(Scope(metalake, name), decide, catalog_update), may_alter=True)
+
+
+def _check_edited(record: CatalogRecord, edits: Edits, *, defaults: Defaults, metalake: str) -> None:
+    """Refuse edits that say wrongly where files are and how they are reached; where a storage is named, all that stands beside it. Raises BadRequest."""
+    after = edits.over(record.properties)
+    sets = after if STORAGE in after else dict(edits.sets)
+    check_storage(sets, defaults, metalake=metalake, provider=record.provider)
 
 
 async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool) -> Node:
@@ -283,7 +305,7 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
     changed = replace(
         record,
         comment=command.edits.comment_over(record.comment),
-        properties=command.edits.over(record.properties),
+        properties=command.keys.sealed(command.edits.over(record.properties)),
         in_use=in_use,
     )
     refuse_change(tx, held, before=nests(record), after=nests(changed), separator=command.separator)

@@ -8,6 +8,7 @@ out. Decision record 0059.
 from __future__ import annotations
 
 import asyncio
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -56,6 +57,10 @@ class Wanted(NamedTuple):
 
     role: Role
     policy: str
+
+    def statement(self) -> str:
+        """Spell what the role's takers must be allowed, in their policy and in the role's trust."""
+        return json.dumps({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": self.role.arn})
 
 
 class Vended(NamedTuple):
@@ -227,7 +232,7 @@ def _fileset_open(scene: Scene, node: Node, *, chain: Chain, location: str | Non
     """Return one of a fileset's places and what the caller may do there; None where nothing is given out, or it has no such place."""
     record = cast("FilesetRecord", node.record)
     found = record.locations.get(location_name(record, location))
-    if found is None or not vends(scene.catalog_record.properties):
+    if found is None or not vends(place_of(scene).catalog.properties):
         return None
     reads, writes = (scene.decide(action, chain).allowed for action in (Action.FILESET_READ, Action.FILESET_ALTER))
     return _Open(found, Rights(reads, writes), place_of(scene), "")
@@ -235,22 +240,25 @@ def _fileset_open(scene: Scene, node: Node, *, chain: Chain, location: str | Non
 
 def _table_open(scene: Scene, node: Node, *, chain: Chain) -> _Open | None:
     """Return a table's place and what the caller may do there; None where nothing is given out."""
-    if node.kind is not Kind.TABLE or is_sourced(scene) or not vends(scene.catalog_record.properties):
+    if node.kind is not Kind.TABLE or is_sourced(scene) or not vends(place_of(scene).catalog.properties):
         return None
     reads, writes = (scene.decide(action, chain).allowed for action in (Action.TABLE_READ, Action.TABLE_COMMIT))
     return _Open(scene.document(node.id).location, Rights(reads, writes), place_of(scene), node.format or ICEBERG)
 
 
 def _wanted(seen: _Open) -> Wanted | None:
+    open_to_writers = OPEN_TO_WRITERS.get(seen.table_format, ())
+    return wanted_of(seen.place, seen.location, rights=seen.rights, open_to_writers=open_to_writers)
+
+
+def wanted_of(place: Place, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> Wanted | None:
     """Return what is asked of STS; None for a place that the catalog may not use any more, or that no policy can name."""
-    properties = seen.place.catalog.properties
+    properties = place.catalog.properties
     role = role_of(properties)
-    if role is None or not is_within(seen.location, seen.place.roots):
+    if role is None or not is_within(location, place.roots):
         return None
-    seen.place.allowed.check_endpoints(properties)
-    policy = policy_of(
-        role, normalise(seen.location), rights=seen.rights, open_to_writers=OPEN_TO_WRITERS.get(seen.table_format, ())
-    )
+    place.allowed.check_use(properties)
+    policy = policy_of(role, normalise(location), rights=rights, open_to_writers=open_to_writers)
     return None if policy is None else Wanted(role, policy)
 
 

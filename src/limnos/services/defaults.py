@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from limnos.files import Allowed
 from limnos.model.principals import Trust
+from limnos.services.storages import Storages
 
 
 class Defaults(NamedTuple):
@@ -53,6 +54,7 @@ class Defaults(NamedTuple):
     """How long states of a dataset are kept that others followed."""
     sqlpp_debris_ms: int = 259_200_000
     """How old what killed statements left is before it goes; 0: it stays."""
+    storages: Storages = Storages()
 
 
 class Rules(NamedTuple):

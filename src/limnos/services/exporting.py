@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from limnos.model.entities import Node
     from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
     from limnos.services.context import Context
+    from limnos.services.defaults import Defaults
     from limnos.services.scene import Scene
     from limnos.store.snapshots import Snapshot
     from limnos.store.sql import Row, Sql
@@ -81,7 +82,7 @@ async def metalake_export(
     try:
         async with ctx.services.store.snapshot() as moment:
             metalake_id = await ctx.read(Scope(metalake), decide)
-            export = _Export(moment, metalake_id, warehouse=ctx.services.defaults.warehouse, secrets=secrets)
+            export = _Export(moment, metalake_id, defaults=ctx.services.defaults, secrets=secrets)
             count = 0
             async for page in export.pages(now_ms=ctx.services.store.time.now_ms()):
                 made, data = await asyncio.to_thread(_page, page, form)
@@ -101,10 +102,11 @@ def _page(page: Callable[[], list[ExportRecord]], form: Form) -> tuple[int, byte
 class _Export:
     """One export: pages of records, each a function that makes them."""
 
-    def __init__(self, moment: Snapshot, metalake_id: int, *, warehouse: str, secrets: bool) -> None:
+    def __init__(self, moment: Snapshot, metalake_id: int, *, defaults: Defaults, secrets: bool) -> None:
         self._moment = moment
         self._metalake_id = metalake_id
-        self._warehouse = warehouse
+        self._warehouse = defaults.warehouse
+        self._keys = defaults.storages.keys
         self._secrets = secrets
         self._params = {"metalake": metalake_id}
 
@@ -155,7 +157,7 @@ class _Export:
     def _shown(self, record: CatalogRecord) -> tuple[dict[str, str], list[str]]:
         """Return a catalog's properties without those that hold secrets, and the names of these."""
         if self._secrets:
-            return dict(record.properties), []
+            return self._keys.opened(record.properties), []
         masked = [key for key, value in record.properties.items() if is_secret(key) or without_password(value) != value]
         return {key: value for key, value in record.properties.items() if key not in masked}, sorted(masked)
 

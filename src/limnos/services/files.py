@@ -259,7 +259,7 @@ class Files:
         Raises BadRequest for an endpoint that the server does not allow (any longer), Unavailable after the time for files.
         """
         if not is_local(location):
-            self._allowed.check_endpoints(properties)
+            self._allowed.check_use(properties)
         key = tuple(sorted(properties.items()))
         undo = None if late is None else (lambda: late(store_for(location, properties)))
         try:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.files import store_for
-from limnos.services.purges import KEPT, Purge, PurgePayload, roots_of
-from limnos.store.nodes import catalog_properties
+from limnos.services.purges import KEPT, Purge, PurgePayload, place_known
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from limnos.services.places import Place
     from limnos.services.work import Work
     from limnos.store.tx import Tx
 
@@ -43,22 +43,21 @@ def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
 
 async def fileset_purge_run(work: Work, payload: FilesetPurgePayload) -> str | None:
     """Delete a dropped fileset's files; returns what was kept and why, None when nothing was."""
-    roots = await roots_of(work, payload.catalog)
+    place = await place_known(work, payload.catalog)
     told = (
-        [KEPT] if roots is None else [await _purge(work, payload, location=at, roots=roots) for at in payload.locations]
+        [KEPT] if place is None else [await _purge(work, payload, location=at, place=place) for at in payload.locations]
     )
     await work.submit(lambda tx: tx.fileset_places.clear(payload.fileset))
     return "; ".join(filter(None, told)) or None
 
 
-async def _purge(work: Work, payload: FilesetPurgePayload, *, location: str, roots: tuple[str, ...]) -> str:
-    properties = await work.submit(lambda tx: catalog_properties(tx, payload.catalog))
+async def _purge(work: Work, payload: FilesetPurgePayload, *, location: str, place: Place) -> str:
     rivals = await work.submit(lambda tx: rivals_of(tx, location, fileset=payload.fileset))
     if rivals:
         log.warning("files of a dropped fileset are kept", task=work.task_id, location=location, rivals=rivals[:10])
         return f"kept everything at {location}: another fileset or a table lies at {rivals[0]}"
-    told = PurgePayload(metadata_location=location, catalog=payload.catalog, roots=roots, location=location)
-    done = await work.apart(FilesetPurge(told, properties, rivals=(), allowed=work.allowed).run)
+    told = PurgePayload(metadata_location=location, catalog=payload.catalog, roots=place.roots, location=location)
+    done = await work.apart(FilesetPurge(told, place.catalog.properties, rivals=(), allowed=place.allowed).run)
     log.info("purged", task=work.task_id, location=location, files=done.deleted)
     if not done.kept:
         return ""

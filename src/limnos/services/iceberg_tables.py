@@ -94,7 +94,11 @@ async def table_verify(ctx: Context, document: Document, catalog: CatalogRecord)
     if location is None:
         return
     files = ctx.services.files
-    there = files.exists_now(location) if is_local(location) else await files.exists(location, catalog.properties)
+    there = (
+        files.exists_now(location)
+        if is_local(location)
+        else await files.exists(location, ctx.services.defaults.storages.usable(catalog.properties))
+    )
     if not there:
         raise MissingFile(f"Failed to open input stream for file: {location}")
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from limnos.files import Allowed
 from limnos.formats.exchange.messages import RESTS
 from limnos.model.entities import Document
 from limnos.model.errors import (
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from limnos.model.proto.limnos.v1.export_pb2 import Entity, ExportRecord
     from limnos.model.proto.limnos.v1.schema_pb2 import Catalog, Namespace, Table
     from limnos.services.context import Context
+    from limnos.services.defaults import Defaults
     from limnos.services.places import Place
 
 _TELLING: Final = (
@@ -93,7 +93,7 @@ async def made_ready(ctx: Context, found: Ready, *, catalogs: Mapping[int, Catal
     return found
 
 
-def catalog_of(number: int, record: ExportRecord, *, allowed: Allowed) -> CatalogRecord:
+def catalog_of(number: int, record: ExportRecord, *, defaults: Defaults, metalake: str) -> CatalogRecord:
     """Check a catalog, and return what is stored of it. Raises BadRequest.
 
     Where its tables went by themselves, without a property that said so, is a property from now on: they lie there.
@@ -106,9 +106,12 @@ def catalog_of(number: int, record: ExportRecord, *, allowed: Allowed) -> Catalo
             properties.setdefault(WAREHOUSE, record.warehouse)
         checked = catalog_check(
             name=message.name, catalog_type=_TYPE_WORDS.get(message.type), provider=message.provider, properties=properties,
-            allowed=allowed,
+            defaults=defaults, metalake=metalake,
         )  # fmt: skip
-        return replace(checked, comment=_comment(message), in_use=message.in_use, unknown=record.unknown)
+        sealed = defaults.storages.keys.sealed(properties)
+        return replace(
+            checked, properties=sealed, comment=_comment(message), in_use=message.in_use, unknown=record.unknown
+        )
 
 
 def _comment(message: Catalog | Namespace | Table) -> str | None:
@@ -119,7 +122,7 @@ def _place(ctx: Context, catalog_id: int, *, catalogs: Mapping[int, CatalogRecor
     record = catalogs.get(catalog_id)
     if record is None:
         raise BadRequest(f"it lies in catalog {catalog_id}, which no record before it defines")
-    return place_within(record, "", ctx.services.defaults.allowed)
+    return place_within(record, "", ctx.services.defaults.allowed, storages=ctx.services.defaults.storages)
 
 
 def _namespace(message: Namespace, place: Place, *, unknown: bytes) -> NamespaceRecord:

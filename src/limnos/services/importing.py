@@ -187,7 +187,7 @@ async def _catalogs(ctx: Context, found: Import, *, given: Sequence[Ready]) -> M
     for number, record, *_ in given:
         word = record.WhichOneof("record")
         if word == "catalog":
-            own[record.catalog.id] = catalog_of(number, record, allowed=ctx.services.defaults.allowed)
+            own[record.catalog.id] = catalog_of(number, record, defaults=ctx.services.defaults, metalake=found.name)
         elif word in ("namespace", "table", "entity"):
             wanted.add(getattr(record, word).catalog_id)
     refs = await ctx.look_up(partial(refs_read, found.id, sorted(wanted - set(own))))

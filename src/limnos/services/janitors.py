@@ -31,7 +31,6 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.services.lance_debris import debris_run
 from limnos.services.lance_purges import LancePurgePayload
 from limnos.services.lance_tables import LANCE_PURGE
-from limnos.services.places import place_within
 from limnos.services.purges import PURGE, PurgePayload
 from limnos.store.nodes import catalogs_read
 from limnos.telemetry.logs import get_logger
@@ -180,10 +179,7 @@ class _Sweep:
                 await self._take(await self.work.apart(partial(_leftovers, free, self.watch)))
 
     def _homes(self, tx: Tx) -> list[str]:
-        places = [
-            place_within(record, f"{self.work.warehouse}/{node_id}", self.work.allowed)
-            for node_id, record in catalogs_read(tx)
-        ]
+        places = [self.work.place(record, node_id) for node_id, record in catalogs_read(tx)]
         return list(dict.fromkeys(path_of(each.home) for each in places if each.home and is_local(each.home)))
 
     def _is_ours(self, home: str, _beat: Beat) -> bool:

@@ -59,7 +59,7 @@ def asked_of(table: LanceTable, question: Question, *, at: At = At()) -> Questio
     place = table.place
     place.check(table.location)
     if not is_local(table.location):
-        place.allowed.check_endpoints(place.catalog.properties)
+        place.allowed.check_use(place.catalog.properties)
     elif not leads_within(table.location, place.roots, allowed=place.allowed):
         raise OutsideRoots(
             f"A link leads from {table.location} out of the catalog's roots: nobody reads or writes there"

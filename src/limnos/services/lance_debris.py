@@ -14,7 +14,6 @@ from limnos.files import is_local, is_within, leads_within, store_for, sweep_emp
 from limnos.formats.lance_debris import Aged, Search, sorted_out
 from limnos.model.errors import LimnosError
 from limnos.services.lance_purges import OWN
-from limnos.services.places import place_within
 from limnos.services.table_formats import LANCE
 from limnos.store.nodes import catalog_of, catalog_read
 from limnos.telemetry.logs import get_logger
@@ -65,9 +64,9 @@ def _table(tx: Tx, *, node_id: int, location: str, work: Work) -> Table | None:
     """Read what is needed of a table; None for one that may not lie where it does, or is gone."""
     zone = catalog_of(tx, node_id, node_format=LANCE)
     record = None if zone is None else catalog_read(tx, zone)
-    if record is None:
+    if zone is None or record is None:
         return None
-    place = place_within(record, f"{work.warehouse}/{zone}", work.allowed)
+    place = work.place(record, zone)
     if not is_within(location, place.roots) or (
         is_local(location) and not leads_within(location, place.roots, allowed=work.allowed)
     ):
@@ -77,7 +76,7 @@ def _table(tx: Tx, *, node_id: int, location: str, work: Work) -> Table | None:
 
 async def _tidied(work: Work, table: Table, *, before_ms: int, dry: bool) -> list[str]:
     try:
-        work.allowed.check_endpoints(table.place.catalog.properties)
+        table.place.allowed.check_use(table.place.catalog.properties)
         gone = await work.apart(partial(tidy, table, before_ms=before_ms, dry=dry))
     except LimnosError as error:
         log.warning("debris of a table was not looked for", location=table.location, error=error.message)

@@ -13,8 +13,7 @@ import msgspec
 
 from limnos.files import store_for
 from limnos.formats.lance_debris import BYPASSED
-from limnos.services.purges import KEPT, Purge, PurgePayload, roots_of
-from limnos.store.nodes import catalog_properties
+from limnos.services.purges import KEPT, Purge, PurgePayload, place_known
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -38,13 +37,12 @@ class LancePurgePayload(msgspec.Struct):
 async def lance_purge_run(work: Work, payload: LancePurgePayload) -> str | None:
     """Purge a dropped table; returns why files were kept, None when none was."""
     at = payload.location
-    roots = await roots_of(work, payload.catalog)
-    properties = await work.submit(lambda tx: catalog_properties(tx, payload.catalog))
+    place = await place_known(work, payload.catalog)
     claims = await work.submit(lambda tx: tx.documents.claims(at))
-    if roots is None:
+    if place is None:
         return KEPT
-    told = PurgePayload(metadata_location=at, roots=roots, catalog=payload.catalog, location=at)
-    purge = LancePurge(told, properties, rivals=[each for _, each in claims], allowed=work.allowed)
+    told = PurgePayload(metadata_location=at, roots=place.roots, catalog=payload.catalog, location=at)
+    purge = LancePurge(told, place.catalog.properties, rivals=[each for _, each in claims], allowed=place.allowed)
     found = await work.apart(purge.run)
     log.info("purged", task=work.task_id, location=at, files=found.deleted)
     if not found.kept:

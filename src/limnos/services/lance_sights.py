@@ -59,7 +59,7 @@ async def contents(ctx: Context, sight: Sight) -> Listed:
     """List what lies in a directory. Raises OutsideRoots where the server may not read it any more, StorageFailed, InvalidTable."""
     allowed, properties = sight.place.allowed, sight.place.catalog.properties
     allowed.check_root(sight.location)
-    allowed.check_endpoints(properties)
+    allowed.check_use(properties)
     _require_within(sight, sight.location)
     question = Contents(sight.location, options_of(properties))
     return await answer(ctx, errand_of(ctx, question, quick=True), shape=Listed)

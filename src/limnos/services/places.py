@@ -6,6 +6,7 @@ May import `files` for the spelling of locations, and `model`. Does no input or 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.files import allowed_roots, check_size, check_within, is_within, normalise
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from limnos.files import Allowed
     from limnos.model.records import CatalogRecord
     from limnos.services.scene import Scene
+    from limnos.services.storages import Storages
 
 WAREHOUSE = "warehouse"
 DIRECTORY = "lance-directory"
@@ -88,12 +90,14 @@ def place_of(scene: Scene) -> Place:
     if found is None:
         record = scene.catalog_record
         own = f"{scene.defaults.warehouse}/{scene.catalog.id}"
-        found = known[key] = place_within(record, own, scene.defaults.allowed)
+        found = known[key] = place_within(record, own, scene.defaults.allowed, storages=scene.defaults.storages)
     return found
 
 
-def place_within(record: CatalogRecord, fallback: str, allowed: Allowed) -> Place:
-    """Return a catalog's place, narrowed to what the server allows, whenever the catalog was made."""
+def place_within(record: CatalogRecord, fallback: str, allowed: Allowed, *, storages: Storages) -> Place:
+    """Return a catalog's place, narrowed to what the server allows, whenever the catalog was made, with what reaches its files."""
+    allowed = storages.allowed(record.properties, allowed)
+    record = replace(record, properties=storages.opened(record.properties))
     stated = roots_of(record, fallback)
     warehouse = warehouse_of(record, fallback)
     home = stated[0] if warehouse and stated and allowed.covers(stated[0]) else None

@@ -17,9 +17,8 @@ from limnos.files import is_local, is_within, real, store_for, sweep_empty
 from limnos.formats.avro import BadAvro, texts_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError, MissingFile
-from limnos.services.places import place_within
 from limnos.store.faults import PURGE_POINT, fault_point
-from limnos.store.nodes import catalog_properties, catalog_read
+from limnos.store.nodes import catalog_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from limnos.files import Allowed
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.records import CatalogRecord
+    from limnos.services.places import Place
     from limnos.services.work import Work
     from limnos.store.tx import Tx
 
@@ -74,23 +74,23 @@ def purge_later(tx: Tx, *, catalog: int, metadata_location: str, location: str) 
     tx.tasks.create(PURGE, msgspec.json.encode(payload).decode(), delay_ms=READERS_MS)
 
 
-async def roots_of(work: Work, catalog: int) -> tuple[str, ...] | None:
-    """Where a catalog's tables may lie; None for one of which nothing is known."""
+async def place_known(work: Work, catalog: int) -> Place | None:
+    """Where a catalog's tables may lie, and how they are reached; None for one of which nothing is known."""
     record: CatalogRecord | None = await work.submit(lambda tx: catalog_read(tx, catalog))
-    return None if record is None else place_within(record, f"{work.warehouse}/{catalog}", work.allowed).roots
+    return None if record is None else work.place(record, catalog)
 
 
 async def purge_run(work: Work, payload: PurgePayload) -> str | None:
     """Purge a dropped table; returns which files were kept, None when none was."""
     at = payload.location
+    place = await place_known(work, payload.catalog)
     if not payload.roots:
-        found = await roots_of(work, payload.catalog)
-        if found is None:
+        if place is None:
             return KEPT
-        payload = msgspec.structs.replace(payload, roots=found)
-    properties = await work.submit(lambda tx: catalog_properties(tx, payload.catalog))
+        payload = msgspec.structs.replace(payload, roots=place.roots)
     claims = [] if at is None else await work.submit(lambda tx: tx.documents.claims(at))
-    purge = Purge(payload, properties, rivals=[place for _, place in claims], allowed=work.allowed)
+    properties, allowed = ({}, work.allowed) if place is None else (place.catalog.properties, place.allowed)
+    purge = Purge(payload, properties, rivals=[each for _, each in claims], allowed=allowed)
     done = await work.apart(purge.run)
     log.info("purged", task=work.task_id, location=at, files=done.deleted)
     if not done.kept:
@@ -122,7 +122,7 @@ class Purge:
 
     def run(self, beat: Callable[[int], None]) -> Purged:
         """Delete the table's files. Blocks; `beat` is called now and then, with the count."""
-        self.allowed.check_endpoints(self.properties)
+        self.allowed.check_use(self.properties)
         for location in self._files():
             if self._is_own(location):
                 store_for(location, self.properties).delete(location)

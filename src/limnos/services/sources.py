@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from limnos.files import check_usable
 from limnos.files.shares import Shares
 from limnos.model.errors import LimnosError, SourceFailed, StateUnknown, Unsupported
 from limnos.sources.connectors.registry import Limits, check_source, open_source
@@ -41,7 +42,9 @@ class _Held(NamedTuple):
 
 def origin_of(scene: Scene) -> Origin:
     """Return the outside system behind the scene's catalog."""
-    return Origin(scene.catalog, scene.catalog_record.provider, scene.catalog_record.properties)
+    return Origin(
+        scene.catalog, scene.catalog_record.provider, scene.defaults.storages.opened(scene.catalog_record.properties)
+    )
 
 
 class Sources:
@@ -99,6 +102,7 @@ class Sources:
             held.connector.close()
             held = None
         if held is None:
+            check_usable(origin.properties)
             held = _Held(dict(origin.properties), open_source(origin.provider, origin.properties, limits=self.limits))
         self._open[origin.catalog.id] = held  # the last of the dictionary is the one that was asked last
         if len(self._open) > OPEN_MAX:

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from limnos.files import run_apart
 from limnos.model.errors import Unavailable
+from limnos.services.places import place_within
+from limnos.services.storages import Storages
 
 if TYPE_CHECKING:
     from limnos.files import Allowed
     from limnos.model.permits import Permit
+    from limnos.model.records import CatalogRecord
     from limnos.services.context import Services
+    from limnos.services.places import Place
     from limnos.store.interface import Store
     from limnos.store.tx import Tx
 
@@ -44,6 +48,15 @@ class Work:
         self._store = store
         self._permit = permit
         self._lease_ms = lease_ms
+
+    @property
+    def storages(self) -> Storages:
+        """How catalogs' files are reached."""
+        return Storages() if self.services is None else self.services.defaults.storages
+
+    def place(self, record: CatalogRecord, catalog: int) -> Place:
+        """Return the place of a catalog."""
+        return place_within(record, f"{self.warehouse}/{catalog}", self.allowed, storages=self.storages)
 
     async def submit(self, mutation: Callable[[Tx], T]) -> T:
         """Run a mutation, or a read inside one, in a transaction of its own."""

@@ -79,6 +79,15 @@ class Credentials(NamedTuple):
         return f"Credentials(expires_ms={self.expires_ms})"
 
 
+def given_as(keys: Credentials, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties by which a store is reached with credentials in place of the catalog's own keys."""
+    own = {*KEY_ID, *SECRET, *TOKEN}
+    return {
+        **{name: value for name, value in properties.items() if name not in own},
+        KEY_ID[0]: keys.access_key_id, SECRET[0]: keys.secret_access_key, TOKEN[0]: keys.session_token,
+    }  # fmt: skip
+
+
 class _Sts(Protocol):
     def assume_role(self, **words: object) -> Mapping[str, Mapping[str, object]]: ...
 

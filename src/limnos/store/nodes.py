@@ -373,6 +373,7 @@ class NodeWrites:
         return {"actor": self.tx.actor, "now": self.tx.now_ms, "revision": self.tx.revision}
 
 
+CATALOGS_PLACED = Sql("SELECT id, parent_id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
 CATALOGS = Sql("SELECT id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
 ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
 ANY_ZONE = Sql("SELECT zone FROM node WHERE id = :id AND format = :format")
@@ -390,10 +391,10 @@ def catalog_read(tx: Tx, catalog_id: int) -> CatalogRecord | None:
     return CatalogRecord.read(rows[0][0]) if rows else None
 
 
-def catalog_properties(tx: Tx, catalog_id: int) -> dict[str, str]:
-    """Read a catalog's properties, also of one that was dropped: its files may still have to be deleted."""
-    rows = tx.rows(ANY_RECORD, {"id": catalog_id})
-    return dict(CatalogRecord.read(rows[0][0]).properties) if rows else {}
+def catalog_records_read() -> Load[list[tuple[int, int, CatalogRecord]]]:
+    """Read every live catalog of the store: its id, its metalake's, and its record."""
+    rows = yield CATALOGS_PLACED, {"kind": int(Kind.CATALOG)}
+    return [(row[0], row[1], CatalogRecord.read(row[2])) for row in rows]
 
 
 def catalogs_read(tx: Tx) -> list[tuple[int, CatalogRecord]]:

@@ -20,8 +20,9 @@ from limnos.services.scene import Scene, Scope
 from limnos.services.table_formats import ICEBERG, require_format
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limnos.http.request import Request
-    from limnos.model.records import CatalogRecord
     from limnos.services.context import Context
 
 
@@ -31,16 +32,16 @@ async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]
     metalake, catalog = iceberg.decode_warehouse(request.query("warehouse") or defaults.catalog)
     scope = Scope(metalake or defaults.metalake, catalog)
 
-    def read(scene: Scene) -> CatalogRecord | None:
+    def read(scene: Scene) -> Mapping[str, str] | None:
         scene.require_in_use()
         scene.require(Action.CATALOG_LOAD, scene.settled.outer)
         if scene.catalog_record.provider in FEDERATED:
             return None
         require_format(scene, ICEBERG)
-        return scene.catalog_record
+        return scene.defaults.storages.stated(scene.catalog_record.properties)
 
     try:
-        record = await ctx.read(scope, read)
+        properties = await ctx.read(scope, read)
     except (NotFound, Forbidden) as error:
         if lacks_credential(error) or (isinstance(error, Forbidden) and error.decision is None):
             raise
@@ -49,10 +50,10 @@ async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]
             "if an administrator sees it; then ask for USE_CATALOG",
             kind="catalog",
         ) from None
-    if record is None:
+    if properties is None:
         return await _federated(ctx, scope, served=endpoints)
     prefix = iceberg.encode_prefix(scope.metalake or "", catalog)
-    passed_on = {key: without_password(record.properties[key]) for key in PASSED_ON if key in record.properties}
+    passed_on = {key: without_password(properties[key]) for key in PASSED_ON if key in properties}
     told: dict[str, object] = {
         "defaults": passed_on,
         "overrides": {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED},

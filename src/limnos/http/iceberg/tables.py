@@ -167,7 +167,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
     mode = request.query("snapshots") or "all" if request.query_string else "all"
     if mode not in _MODES:
         raise BadRequest(f"snapshots is all or refs, not {mode}")
-    delegates = is_asked(request, catalog.properties)
+    delegates = is_asked(request, ctx, catalog=catalog)
     end = await _end(ctx, scope, levels=(*namespace, name)) if delegates else _PLAIN_END
     etag = _etag(document, mode, mark=end.mark)
     whole = document
@@ -395,7 +395,7 @@ async def _made(
     request: Request, ctx: Context, *, scope: Scope, levels: Levels, found: tuple[Document, CatalogRecord]) -> Response:  # fmt: skip
     """Answer with a table that this request has made, now or when it came before."""
     document, catalog = found
-    end = await _end(ctx, scope, levels=levels, made=True) if is_asked(request, catalog.properties) else _PLAIN_END
+    end = await _end(ctx, scope, levels=levels, made=True) if is_asked(request, ctx, catalog=catalog) else _PLAIN_END
     return _loaded(document, _etag(document, "all", mark=end.mark), end=end)
 
 

@@ -1,6 +1,6 @@
 """Vended credentials: whether a request asks for them, how they are spelled, and the route that renews them.
 
-May import `services`, `names`, `sources` for names of properties, and this package. What is answered here is for one caller and ends soon: no answer
+May import `services`, `names`, `model`, `sources` for names of properties, and this package. What is answered here is for one caller and ends soon: no answer
 with credentials is kept, by this server or by anybody between it and the client.
 """
 
@@ -18,9 +18,8 @@ from limnos.services.credentials import table_credentials, vends
 from limnos.sources.credentials import PATH_STYLE, REGION, S3_ENDPOINT, stated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from limnos.http.request import Request
+    from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.credentials import Vended
@@ -38,9 +37,9 @@ def delegates_of(request: Request) -> bool:
     return header is not None and b"vended-credentials" in header.lower()
 
 
-def is_asked(request: Request, properties: Mapping[str, str]) -> bool:
+def is_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
     """Say whether a client wants credentials of a catalog that gives them out."""
-    return delegates_of(request) and vends(properties)
+    return delegates_of(request) and vends(ctx.services.defaults.storages.stated(catalog.properties))
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:

@@ -1,0 +1,75 @@
+"""`storage check | keys | rotate-key`.
+
+May import `client` values and this room.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+from cyclopts import App
+
+from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.output import show_done, show_rows, visible
+
+if TYPE_CHECKING:
+    from limnos.client.values import SecretKeys
+
+app = App(name="storage")
+
+
+@app.command
+def check(catalog: str = "main", /, *, common: Common = DEFAULTS) -> int:
+    """Try what tables need of a catalog's storage: write, list, read, delete, and credentials for one place; exit code 1 if something fails.
+
+    What lacks in a policy is told with the statement to add. For whoever may alter the catalog.
+
+    Parameters
+    ----------
+    catalog
+        The catalog, as `main`.
+    """
+    with common.client() as client:
+        found = client.storage.check(catalog)
+    rows = [msgspec.structs.asdict(step) for step in found.steps]
+    show_rows(rows, ["name", "outcome", "told"], shape=common.shape)
+    for step in found.steps:
+        if step.statement is not None:
+            sys.stderr.write(visible(f"{step.name}: add {step.statement}") + "\n")
+    return 0 if found.passed else 1
+
+
+@app.command
+def keys(*, common: Common = DEFAULTS) -> None:
+    """List the keys that seal catalogs' secrets in the database, by their ids. Only service admins may."""
+    with common.client() as client:
+        found = client.storage.keys()
+    rows = [{**msgspec.structs.asdict(key), "here": True} for key in found.keys]
+    rows += [{**msgspec.structs.asdict(key), "here": False} for key in found.lacking]
+    show_rows(rows, ["id", "seals", "catalogs", "here"], shape=common.shape, empty="there are no keys")
+    _warn(found)
+
+
+@app.command(name="rotate-key")
+def rotate_key(*, common: Common = DEFAULTS) -> None:
+    """Put all secrets of catalogs under the newest key, which a server with a file of its own makes now. Only service admins may."""
+    with common.client() as client:
+        found = client.storage.rotate_key()
+    newest = next((key.id for key in found.keys if key.seals), "")
+    show_done(
+        f"secrets of {found.sealed} catalogs were put under key {newest}",
+        msgspec.structs.asdict(found),
+        shape=common.shape,
+    )
+    _warn(found)
+
+
+def _warn(found: SecretKeys) -> None:
+    for key in found.lacking:
+        sys.stderr.write(
+            visible(f"key {key.id} is not here, and secrets of {key.catalogs} catalogs are under it") + "\n"
+        )
+    if found.plain:
+        sys.stderr.write(f"secrets of {found.plain} catalogs are not sealed: 'limnos storage rotate-key' seals them\n")

@@ -1,0 +1,90 @@
+"""A file of keys, for its owner's eyes alone: one key in a line, in base64; the last one is the newest.
+
+May import `model`. Knows nothing of what the keys are for. The file is never changed in place: whoever reads sees it as it was or as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import os
+import stat
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.errors import CannotStart
+from limnos.model.sealed import key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_HEAD: Final = (
+    "# Keys that seal secrets of catalogs, one a line; the last one seals, all open. Keep a copy apart from backups of the database:\n"
+    "# without its key a sealed secret is lost.\n"
+)
+
+
+def keys_read(path: Path) -> tuple[bytes, ...]:
+    """Read the keys of a file, oldest first; none when it is not there. Raises CannotStart for one that others may read, or that holds something else."""
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode) or mode & 0o077:
+                raise _cannot(
+                    path,
+                    f"it is open to other users of this machine (mode {stat.S_IMODE(mode):o}), or no file",
+                    advice=f"chmod 600 {path}",
+                )
+            lines = file.read(1 << 20).decode("ascii", "replace").splitlines()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise _cannot(path, str(error.strerror), advice="let the server's user read it") from error
+    try:
+        return tuple(key_of(line) for line in lines if line.strip() and not line.startswith("#"))
+    except ValueError as error:
+        raise _cannot(
+            path, f"a line of it is none: {error}", advice="write one key a line, or take the line away"
+        ) from error
+
+
+def key_added(path: Path, key: bytes, *, only_first: bool = False) -> None:
+    """Put a key behind those of a file, making it if need be; `only_first`: unless it holds one by now. Raises CannotStart."""
+    try:
+        with _alone(path.parent):
+            kept = keys_read(path)
+            if not (kept and only_first):
+                _written(path, [*kept, key])
+    except OSError as error:
+        raise _cannot(path, str(error.strerror), advice="let the server's user write into its directory") from error
+
+
+def _cannot(path: Path, why: str, *, advice: str) -> CannotStart:
+    return CannotStart(f"The file of keys {path} cannot be used", why=why, advice=advice)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Keep other processes from changing files of keys in a directory meanwhile, and see that names in it last."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _written(path: Path, keys: Sequence[bytes]) -> None:
+    text = _HEAD + "".join(f"{base64.b64encode(each).decode()}\n" for each in keys)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made with mode 600
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)

@@ -1,0 +1,52 @@
+"""Storage of catalogs: whether it does what tables need, and the keys that seal secrets.
+
+May import `model`, `services` and this package. No secret and no key is in any answer: keys are told by their ids.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import names_of
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.services import secret_keys, storage_checks
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+    from limnos.services.secret_keys import Held
+
+
+async def storage_check(request: Request, ctx: Context) -> Response:
+    """Try to write, list, read and delete in a catalog's warehouse, and credentials for one place; answer what lacks."""
+    metalake, catalog = names_of(request)
+    found = await storage_checks.storage_check(ctx, Scope(metalake, catalog))
+    steps = [each._asdict() for each in found.steps]
+    return json_response({"location": found.location, "steps": steps, "passed": found.passed})
+
+
+async def keys_list(_request: Request, ctx: Context) -> Response:
+    """Answer the keys that seal secrets, oldest first, by their ids, with how many catalogs are under each."""
+    return json_response(_told(await secret_keys.keys_list(ctx)))
+
+
+async def keys_rotate(_request: Request, ctx: Context) -> Response:
+    """Make a further key, where this server makes them, and put every catalog's secrets under the newest one."""
+    found, done = await secret_keys.keys_rotate(ctx)
+    return json_response({**_told(found), "sealed": done})
+
+
+def _told(found: Held) -> dict[str, object]:
+    keys = [{"id": name, "seals": name == found.current, "catalogs": count} for name, count in found.catalogs.items()]
+    lacking = [{"id": name, "catalogs": count} for name, count in found.lacking.items()]
+    return {"keys": keys, "lacking": lacking, "plain": found.plain, "made_here": found.makes}
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("POST", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/storage/check", storage_check, "check-storage"),
+    Route("GET", "/api/limnos/v1/storage/keys", keys_list, "list-storage-keys"),
+    Route("POST", "/api/limnos/v1/storage/keys/rotate", keys_rotate, "rotate-storage-keys"),
+)

@@ -1,0 +1,120 @@
+"""The keys under which catalogs' secrets are sealed: which there are, and putting every secret under the newest one.
+
+May import the rooms below. Knows no wire format. A rotation seals one catalog after the other, each in a transaction of its own: whoever is killed
+goes on by asking again, and what is under an older key stays readable meanwhile. Decision record 0099.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.errors import Unsupported
+from limnos.model.sealed import keys_of
+from limnos.services.scene import Scope
+from limnos.services.sealing import Keys, is_plain
+from limnos.services.tokens import refuse_former
+from limnos.store.nodes import catalog_records_read
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.model.permits import Permit
+    from limnos.model.records import CatalogRecord
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.storage")
+
+
+class Held(NamedTuple):
+    """The keys of a server, oldest first, with how many catalogs have secrets under each; and under none of them, or under none at all."""
+
+    names: tuple[str, ...]
+    current: str | None
+    makes: bool
+    catalogs: Mapping[str, int]
+    lacking: Mapping[str, int]
+    plain: int
+
+
+class SecretsSeal(msgspec.Struct, frozen=True):
+    """Put a catalog's secrets under the newest key."""
+
+    catalog_id: int
+    metalake_id: int
+    keys: Keys
+
+
+def _require(scene: Scene) -> None:
+    scene.require(Action.KEYS_MANAGE, ())
+
+
+async def keys_list(ctx: Context) -> Held:
+    """Return the keys by their ids. Catalogs in the trash are not counted: they are sealed anew when they are written."""
+    await refuse_former(ctx)
+    await ctx.read(Scope(), _require)
+    return await _held(ctx)
+
+
+async def keys_rotate(ctx: Context) -> tuple[Held, int]:
+    """Make a further key where this server makes them, and put all secrets under the newest one; says of how many catalogs.
+
+    Raises Unsupported without any key.
+    """
+    keys = ctx.services.defaults.storages.keys
+    await refuse_former(ctx)
+    await ctx.read(Scope(), _require)
+    made = keys.renew()
+    if keys.current is None:
+        raise Unsupported(
+            "This server has no key to seal secrets with: whoever runs it sets storage.key_file or storage.keys, the same on every node"
+        )
+    done = 0
+    for catalog_id, metalake_id, record in await ctx.look_up(catalog_records_read):
+        if keys.sealed(record.properties) != record.properties:
+            done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys))
+    log.info("secrets are under the newest key", key=keys.current, made=made, catalogs=done)
+    return await _held(ctx), done
+
+
+async def _seal(ctx: Context, command: SecretsSeal) -> bool:
+    def decide(scene: Scene) -> Permit[SecretsSeal]:
+        return scene.permit(command, scene.require(Action.KEYS_MANAGE, ()), zone=command.metalake_id)
+
+    return await ctx.write(Scope(), decide, secrets_seal)
+
+
+def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
+    """Seal what the record holds now; says whether that changed it. A catalog that was dropped meanwhile keeps what it has."""
+    command = permit.command
+    node = tx.nodes.live(command.catalog_id)
+    if node is None:
+        return False
+    record = cast("CatalogRecord", node.record)
+    sealed = command.keys.sealed(record.properties)
+    if sealed == record.properties:
+        return False
+    tx.nodes.write_record(node, replace(record, properties=sealed))
+    return True
+
+
+async def _held(ctx: Context) -> Held:
+    keys = ctx.services.defaults.storages.keys
+    counts: Counter[str] = Counter()
+    plain = 0
+    for _, _, record in await ctx.look_up(catalog_records_read):
+        found = frozenset[str]().union(*map(keys_of, record.properties.values()))
+        counts.update(found)
+        plain += any(is_plain(name, value) for name, value in record.properties.items())
+    names = keys.names
+    return Held(
+        names, keys.current, keys.makes, {name: counts[name] for name in names},
+        {name: count for name, count in sorted(counts.items()) if name not in names}, plain,
+    )  # fmt: skip

@@ -1,0 +1,279 @@
+"""A catalog's storage: secrets that no file holds, keys, storages of the settings, and what a check tells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.config.settings import Storage
+from tests.http.driver import API, OWN, Node, grant, node_at
+from tests.http.iceberg.wire import SCHEMA, space_path, table_path
+from tests.objects import BUCKET, Objects, Trouble, objects
+
+pytestmark = pytest.mark.integration  # an object store is served
+ROOT = "/iceberg/v1/lake.cloud"
+TABLE = table_path("a", "t", root=ROOT)
+KEYS = f"{OWN}/storage/keys"
+CHECK = f"{OWN}/metalakes/lake/catalogs/cloud/storage/check"
+SECRET = "Tr0ub4dor-and-3"
+ASKED = {"x_iceberg_access_delegation": "vended-credentials"}
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Objects]:
+    """An object store with a token service."""
+    with objects() as found:
+        yield found
+
+
+@pytest.fixture
+def storage(store: Objects) -> Storage:
+    """Settings that let catalogs use it, and name it as a storage."""
+    store.is_away, store.is_lax, store.trouble = False, False, None
+    named = {"locations": "s3://lake/named", **store.properties}
+    return Storage(
+        allowed_roots=("s3://lake/free",), allowed_endpoints=(store.uri,), timeout_s=60.0,
+        named={"big": named, "ours": {**named, "metalakes": "pond, lake"}, "theirs": {**named, "metalakes": "pond"}},
+    )  # fmt: skip
+
+
+def make_catalog(node: Node, name: str = "cloud", **properties: str) -> None:
+    """Make an Iceberg catalog."""
+    body = {"name": name, "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
+    node.done("POST", f"{API}/lake/catalogs", body)
+
+
+def make_table(node: Node, root: str = ROOT) -> None:
+    """Make the table `a.t`."""
+    node.done("POST", f"{root}/namespaces", {"namespace": ["a"]})
+    node.done("POST", f"{space_path('a', root=root)}/tables", {"name": "t", "schema": SCHEMA})
+
+
+def owned(store: Objects) -> dict[str, str]:
+    """Properties of a catalog that has keys of its own; the store takes any secret."""
+    return {**store.properties, "s3.secret-access-key": SECRET, "warehouse": "s3://lake/free/w"}
+
+
+def everything_in(data: Path) -> bytes:
+    """All bytes of the server's own files."""
+    return b"".join(each.read_bytes() for each in sorted(data.iterdir()) if each.is_file())
+
+
+def test_no_file_holds_a_secret(store: Objects, storage: Storage, tmp_path: Path) -> None:
+    """Not the database, not its log; made, altered and imported catalogs alike. The key's file is for the server alone, and the next start reads it."""
+    data = tmp_path / "data"
+    with node_at(data, storage=storage) as node:
+        make_catalog(node, **owned(store))
+        make_catalog(node, "other", warehouse="s3://lake/free/o", uri=f"http://u:{SECRET}@h/x")
+        node.done(
+            "PUT",
+            f"{API}/lake/catalogs/other",
+            {"updates": [{"@type": "setProperty", "property": "token", "value": SECRET}]},
+        )
+        make_table(node)
+        exported = node.get(f"{OWN}/metalakes/lake/export?format=json&secrets=true").body
+        assert SECRET.encode() not in everything_in(data)
+        assert b"AKIA" not in everything_in(data)
+        shown = node.get(f"{API}/lake/catalogs/other").json()["catalog"]["properties"]
+        assert (shown["token"], shown["uri"]) == ("******", "http://u:******@h/x")
+        assert exported.count(SECRET.encode()) == 3
+        assert b"limnos-sealed" not in exported
+    assert (data / "secrets.key").stat().st_mode & 0o777 == 0o600
+
+    with node_at(data, storage=storage) as node:
+        assert node.get(TABLE, **ASKED).json()["storage-credentials"]
+        (key,) = node.get(KEYS).json()["keys"]
+    assert (key["seals"], key["catalogs"]) == (True, 2)
+    assert SECRET.encode() not in everything_in(data)
+
+
+def test_a_rotation_puts_all_under_a_new_key(store: Objects, storage: Storage, tmp_path: Path) -> None:
+    """Secrets that an earlier release left in clear, too; nothing else of a catalog changes, and a second rotation is another."""
+    data, none = tmp_path / "data", tmp_path / "none"
+    none.touch(0o600)
+    with node_at(data, storage=storage.model_copy(update={"key_file": str(none)})) as node:
+        make_catalog(node, **owned(store))
+        assert node.get(KEYS).json() == {"keys": [], "lacking": [], "plain": 1, "made_here": False}
+        assert node.post(f"{KEYS}/rotate").status == 405
+    assert SECRET.encode() in everything_in(data)
+
+    with node_at(data, storage=storage) as node:
+        make_table(node)
+        (first,) = node.get(KEYS).json()["keys"]
+        answer = node.post(f"{KEYS}/rotate").json()
+        assert [(key["seals"], key["catalogs"]) for key in answer["keys"]] == [(False, 0), (True, 1)]
+        assert (answer["sealed"], answer["plain"], answer["keys"][0]["id"]) == (1, 0, first["id"])
+        again = node.post(f"{KEYS}/rotate").json()
+        assert [key["catalogs"] for key in again["keys"]] == [0, 0, 1]
+        assert node.get(TABLE, **ASKED).json()["storage-credentials"]
+        assert (
+            node.get(f"{API}/lake/catalogs/cloud").json()["catalog"]["properties"]["s3.secret-access-key"] == "******"
+        )
+
+
+def test_a_lost_key_is_named_and_hurts_nobody_else(store: Objects, storage: Storage, tmp_path: Path) -> None:
+    """Its catalog's files are not reached, by the key's name; other catalogs go on; setting the secrets anew mends it."""
+    data = tmp_path / "data"
+    with node_at(data, storage=storage) as node:
+        make_catalog(node, **owned(store))
+        make_table(node)
+    (data / "secrets.key").unlink()
+
+    with node_at(data, storage=storage) as node:
+        make_catalog(node, "fine", **{**owned(store), "warehouse": "s3://lake/free/f"})
+        answer = node.get(KEYS).json()
+        (lost,) = answer["lacking"]
+        refused = node.get(TABLE, **ASKED)
+        assert refused.status == 503
+        assert lost["id"] in refused.body.decode()
+        assert node.get(TABLE).status == 200
+        steps = node.post(CHECK).json()["steps"]
+        assert lost["id"] in steps[0]["told"]
+        make_table(node, "/iceberg/v1/lake.fine")
+        updates = [
+            {"@type": "setProperty", "property": name, "value": value}
+            for name, value in owned(store).items() if "key" in name
+        ]  # fmt: skip
+        node.done("PUT", f"{API}/lake/catalogs/cloud", {"updates": updates})
+        assert node.get(TABLE, **ASKED).json()["storage-credentials"]
+        assert node.get(KEYS).json()["lacking"] == []
+
+
+def test_a_catalog_names_a_storage(store: Objects, storage: Storage, tmp_path: Path) -> None:
+    """Its tables lie below the storage's locations, under its keys, and give out credentials; nobody sees how, the database holds none of it."""
+    with node_at(tmp_path / "data", storage=storage) as node:
+        make_catalog(node, warehouse="s3://lake/named/w", storage="ours")
+        make_table(node)
+        grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="cloud")
+        config = node.get(TABLE, user="ana", **ASKED).json()["storage-credentials"][0]["config"]
+        assert config["s3.endpoint"] == store.uri
+        shown = node.get(f"{API}/lake/catalogs/cloud").json()["catalog"]["properties"]
+        assert shown == {
+            "warehouse": "s3://lake/named/w",
+            "storage": "ours",
+            **{key: shown[key] for key in shown if key == "in-use"},
+        }
+        told = node.get("/iceberg/v1/config?warehouse=cloud", user="ana").json()["defaults"]
+        assert told["s3.endpoint"] == store.uri
+        assert "role" not in json.dumps(config)
+        assert not any("secret" in key for key in told)
+        assert store.uri.encode() not in everything_in(tmp_path / "data")
+        assert node.delete(f"{TABLE}?purgeRequested=true").status == 204
+        while node.runner.run(node.built.upkeep.run_one()):
+            pass
+    assert store.names("named/w") == []
+
+
+@pytest.mark.parametrize(
+    "properties, said",
+    [
+        ({"storage": "none", "warehouse": "s3://lake/named/w"}, "Storage 'none' is none of this server's"),
+        ({"storage": "theirs", "warehouse": "s3://lake/named/w"}, "Storage 'theirs' is none of this server's for metalake lake"),
+        ({"storage": "big", "warehouse": "s3://lake/named/w", "s3.endpoint": "https://s3.amazonaws.com"}, "leave out property 's3.endpoint'"),
+        ({"storage": "big", "warehouse": "s3://lake/named/w", "s3-access-key-id": "x"}, "leave out property 's3-access-key-id'"),
+        ({"storage": "big", "warehouse": "s3://lake/free/w"}, "not below a root"),
+        ({"storage": "big", "warehouse": "s3://lake/named-else/w"}, "not below a root"),
+        ({"storage": "big", "warehouse": "s3://lake/named/w", "allowed-locations": "s3://lake/free"}, "not below a root"),
+    ],
+)  # fmt: skip
+def test_a_storage_is_not_bent(storage: Storage, tmp_path: Path, properties: dict[str, str], said: str) -> None:
+    """Neither when a catalog is made, nor later, property by property."""
+    with node_at(tmp_path / "data", storage=storage) as node:
+        body = {"name": "bent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
+        refused = node.post(f"{API}/lake/catalogs", body)
+        assert (refused.status, said in refused.body.decode()) == (400, True), refused.body
+        make_catalog(node, "plain", warehouse="s3://lake/named/w", storage="big")
+        updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in properties.items()]
+        refused = node.ask("PUT", f"{API}/lake/catalogs/plain", {"updates": updates})
+        assert (refused.status, said in refused.body.decode()) == (400, True), refused.body
+
+
+def test_a_storage_that_is_gone_is_named(store: Objects, storage: Storage, tmp_path: Path) -> None:
+    """When the settings name it no more, its catalogs say so, and reach nothing by other keys."""
+    with node_at(tmp_path / "data", storage=storage) as node:
+        make_catalog(node, warehouse="s3://lake/named/w", storage="big")
+    less = storage.model_copy(update={"named": {}, "allowed_roots": ("s3://lake",)})
+    with node_at(tmp_path / "data", storage=less) as node:
+        node.done("POST", f"{ROOT}/namespaces", {"namespace": ["a"]})
+        refused = node.post(f"{space_path('a', root=ROOT)}/tables", {"name": "t", "schema": SCHEMA})
+        assert (refused.status, "names storage 'big'" in refused.body.decode()) == (503, True), refused.body
+
+
+def outcomes(node: Node) -> dict[str, str]:
+    """What came of each step of a check."""
+    answer = node.post(CHECK)
+    assert answer.status == 200, answer.body
+    return {step["name"]: step["outcome"] for step in answer.json()["steps"]}
+
+
+def test_a_check_tries_everything(store: Objects, storage: Storage, tmp_path: Path) -> None:
+    """With the catalog's keys and with credentials for one place, which don't open the one beside; nothing is left."""
+    with node_at(tmp_path / "data", storage=storage) as node:
+        make_catalog(node, **owned(store))
+        found = outcomes(node)
+        assert set(found.values()) == {"passed"}
+        own = {"write", "list", "read", "delete", "vend"}
+        assert set(found) == own | {f"vended {word}{more}" for word in own - {"vend"} for more in ("", " beside")}
+        assert not any("limnos-check" in name for name in store.names("free"))
+
+
+@pytest.mark.parametrize(
+    "trouble, step, action",
+    [
+        (("PUT", "limnos-check"), "write", "s3:PutObject"), (("GET", "^lake/?$"), "list", "s3:ListBucket"),
+        (("GET", "own/probe$"), "read", "s3:GetObject"), (("DELETE", "limnos-check"), "delete", "s3:DeleteObject"),
+    ],
+)  # fmt: skip
+def test_a_check_says_what_lacks(  # noqa: PLR0917 - of pytest
+    store: Objects, storage: Storage, tmp_path: Path, trouble: tuple[str, str], step: str, action: str
+) -> None:
+    """Each refusal is told with the statement of a policy that lacks."""
+    with node_at(tmp_path / "data", storage=storage) as node:
+        make_catalog(node, **{key: value for key, value in owned(store).items() if "role" not in key})
+        store.trouble = Trouble(*trouble, "403 Forbidden")
+        answer = node.post(CHECK).json()
+        store.trouble = None
+    told = {each["name"]: each for each in answer["steps"]}
+    assert (answer["passed"], told[step]["outcome"], told["vend"]["outcome"]) == (False, "failed", "not tried")
+    statement = json.loads(told[step]["statement"])
+    assert action in statement["Action"]
+    assert statement["Resource"] == (f"arn:aws:s3:::{BUCKET}" if step == "list" else f"arn:aws:s3:::{BUCKET}/free/w/*")
+
+
+def test_a_check_tells_of_a_store_that_knows_no_sessions(store: Objects, storage: Storage, tmp_path: Path) -> None:
+    """Where credentials for one place open the one beside, no role may be named."""
+    with node_at(tmp_path / "data", storage=storage) as node:
+        make_catalog(node, **owned(store))
+        store.is_lax = True
+        found = outcomes(node)
+    assert {name for name, outcome in found.items() if outcome == "failed"} == {
+        f"vended {word} beside" for word in ("read", "list", "write", "delete")
+    }
+
+
+def test_a_check_tells_of_a_token_service_that_is_away(store: Objects, storage: Storage, tmp_path: Path) -> None:
+    """The rest is told all the same as far as it was tried, and nothing is left."""
+    with node_at(tmp_path / "data", storage=storage) as node:
+        make_catalog(node, **owned(store))
+        store.is_away = True
+        found = outcomes(node)
+    assert found == {"write": "passed", "list": "passed", "read": "passed", "vend": "failed", "delete": "not tried"}
+    store.is_away = False
+
+
+def test_a_check_of_local_files(tmp_path: Path) -> None:
+    """Needs no credentials, and leaves no directory; a warehouse that the server's user can't write to is told so."""
+    with node_at(tmp_path / "data") as node:
+        path = CHECK.replace("cloud", "main")
+        answer = node.post(path).json()
+        assert [(step["name"], step["outcome"]) for step in answer["steps"]] == [
+            ("write", "passed"), ("list", "passed"), ("read", "passed"), ("vend", "not tried"), ("delete", "passed"),
+        ]  # fmt: skip
+        left = [each for each in (tmp_path / "data" / "warehouse").rglob("*") if "limnos-check" in str(each)]
+        assert left == []
+        model = {"name": "models", "type": "model", "properties": {}}
+        node.done("POST", f"{API}/lake/catalogs", model)
+        assert node.post(CHECK.replace("cloud", "models")).status == 400
