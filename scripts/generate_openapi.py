@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import FunctionType, MethodType
@@ -26,6 +26,22 @@ from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.routing import Route
+from limnos.model.errors import (
+    BadRequest,
+    CommitConflict,
+    Forbidden,
+    LimnosError,
+    NotFound,
+    Pruned,
+    SourceFailed,
+    Throttled,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+    Unprocessable,
+    Unsupported,
+    WrongMediaType,
+)
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -35,6 +51,22 @@ FOLDER = ROOT / "openapi"
 REF = "#/components/schemas/{name}"
 Json = dict[str, object]
 
+JSON = "application/json"
+ARROW = "application/vnd.apache.arrow.stream"
+FORM = "application/x-www-form-urlencoded"
+CONTENTS = {
+    "export-metalake": ["application/x-protobuf", "application/x-ndjson"],
+}
+"""Kinds of answer that a handler chooses by what it is asked."""
+ALWAYS: list[type[LimnosError]] = [
+    BadRequest, Unauthenticated, Forbidden, NotFound, Unsupported, Throttled, LimnosError, Unavailable,
+]  # fmt: skip
+"""What any operation may answer that looks at a credential."""
+TOKENS: list[type[LimnosError]] = [BadRequest, Unauthenticated, Throttled, LimnosError, Unavailable]
+"""What an operation may answer that takes a credential in its body."""
+
+_CREATED = re.compile(r", 201\b")
+_FIELD = re.compile(r'form(?:\.get\(|\[)"(\w+)"')
 _BODY = re.compile(r"decode\((?:await request\.body\(\)|data), (\w+|dict\[str, object\])")
 _QUERY = re.compile(r'\.query(_flag|_raw)?\("(\w+)"')
 _PASSED_ON = re.compile(r"(\w+)\(request\b")
@@ -47,6 +79,11 @@ TITLES = {
     "asterix": ("Limnos: SQL++", "AsterixDB's query service and what its clients ask beside it."),
     "admin": ("Limnos: own API", "What no other protocol offers, and what lies at the server's root."),
 }
+BEFORE = (
+    "Before a request is looked at, it may be answered 400 (no HTTP, or a path with wrong percent signs), 403 (a page of another site), "
+    "408 (not complete in time), 421 (addressed to another server), 431 (a head that is too large), or 404 and 405 when no operation is there."
+)
+"""What stands in no operation, as it may come from any."""
 ERRORS: dict[str, Json] = {
     "iceberg": {
         "error": {
@@ -86,6 +123,11 @@ KEY: Json = {
     "description": "A UUID of version 7. Sent again under its key, the request is carried out once and answered as the first time.",
 }  # fmt: skip
 """The header of requests that may be repeated."""
+OAUTH: Json = {
+    "type": "object", "required": ["error", "error_description"],
+    "properties": {"error": {"type": "string"}, "error_description": {"type": "string"}},
+}  # fmt: skip
+"""A refusal of a token, as OAuth has it (RFC 6749, section 5.2)."""
 REQUIRED = {
     "iceberg": ["error"],
     "lance": ["code"],
@@ -95,6 +137,7 @@ REQUIRED = {
 }
 MEANINGS = {
     200: "Done; the body tells the result.",
+    201: "Made; the body tells what.",
     204: "Done; there is nothing to tell.",
     304: "The caller has this version already.",
     400: "Malformed: the message says what is wrong and what to do.",
@@ -106,8 +149,11 @@ MEANINGS = {
     409: "In conflict with what is there: a name that is taken, a container that is full, a requirement that fails.",
     410: "What comes after the position is not kept any longer: start anew.",
     413: "The body is over the limit.",
+    415: "The body is of another kind than the operation takes.",
     422: "The same key is both set and removed.",
+    429: "Too many wrong credentials come from this address; come again after Retry-After.",
     500: "Something unexpected; after a change was handed to the store: it may have been made.",
+    502: "An outside system that the catalog shows does not answer, or refuses.",
     503: "Nothing was changed; come again after Retry-After.",
 }
 
@@ -115,12 +161,17 @@ MEANINGS = {
 class Known(NamedTuple):
     """What the code of a handler tells: its functions, and the shape of the body it takes."""
 
-    functions: tuple[Callable[..., object], ...]
+    functions: tuple[FunctionType, ...]
     body: object | None
     keyed: bool = False
     """An `Idempotency-Key` counts for it."""
     word: str = ""
     """The kind it is about, `{kind}` in its docstring, where one handler is there for several."""
+
+    @property
+    def text(self) -> str:
+        """The source of its functions."""
+        return "".join(inspect.getsource(function) for function in self.functions)
 
 
 def unwrap(handler: object) -> Known:
@@ -173,22 +224,39 @@ def parameters_of(route: Route[Handler], known: Known) -> list[Json]:
 
 
 def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list[int]:
-    """Return the statuses that an operation may answer."""
-    text = "".join(inspect.getsource(function) for function in known.functions)
-    done = [204] if "no_content()" in text else [200]
+    """Return the statuses that an operation may answer; those of refusals are as the protocol gives them."""
+    text = known.text
+    done = [204] if "no_content()" in text else [201] if _CREATED.search(text) else [200]
     if "Response(304" in text:
         done.append(304)
+    refused: list[type[LimnosError]] = []
     if route.operation in protocol.anonymous:
-        return [*done, 503] if "health" in route.operation else done
-    refused = [400, 401, 403, 404, 500, 503]
-    if route.method not in ("GET", "HEAD"):
-        refused.append(409)
-    if protocol.name != "iceberg":
-        refused.append(406 if protocol.name == "lance" else 405)
-    refused += [410] if route.operation.endswith("-changes") else []
-    refused += [413] if known.body is not None else []
-    refused += [422] if "Unprocessable" in text else []
-    return [*done, *sorted(refused)]
+        refused += [Unavailable] if "health" in route.operation else TOKENS if route.takes == "form" else []
+    else:
+        refused += ALWAYS
+        refused += [] if route.method in ("GET", "HEAD") else [CommitConflict]
+        refused += [SourceFailed] if protocol.name == "iceberg" or "/catalogs" in route.path else []
+    if known.body is not None or route.takes != "json":
+        refused += [TooLarge, WrongMediaType]
+    refused += [Pruned] if route.operation.endswith("-changes") else []
+    refused += [Unprocessable] if "Unprocessable" in text else []
+    return [*done, *sorted({_status_of(protocol, kind) for kind in refused})]
+
+
+def _status_of(protocol: Protocol, kind: type[LimnosError]) -> int:
+    error = NotFound("", kind="table") if kind is NotFound else kind("")
+    return protocol.error(error, request_id="", operation="").status
+
+
+def contents_of(route: Route[Handler], known: Known) -> list[str]:
+    """Return the kinds of body that an operation answers when it is done; none where it answers nothing."""
+    if route.method == "HEAD" or "no_content()" in known.text or 'Response(200, b"", ())' in known.text:
+        return []
+    if route.operation in CONTENTS:
+        return CONTENTS[route.operation]
+    named = [function.__globals__.get(name) for function in known.functions for name in function.__code__.co_names]
+    found = [header[1].decode() for header in named if isinstance(header, tuple) and header[:1] == (b"content-type",)]
+    return list(dict.fromkeys(kind.partition(";")[0] for kind in found)) or [JSON]
 
 
 def operation_of(protocol: Protocol, route: Route[Handler], refs: dict[object, Json]) -> Json:
@@ -203,32 +271,51 @@ def operation_of(protocol: Protocol, route: Route[Handler], refs: dict[object, J
         "summary": summary,
         "parameters": parameters_of(route, known),
     }
-    if known.body is not None and route.method != "GET":
-        optional = any("data.strip()" in inspect.getsource(function) for function in known.functions)
-        told["requestBody"] = {"required": not optional, "content": {"application/json": {"schema": refs[known.body]}}}
-    if protocol.name == "lance" and any(
-        "request.stream(" in inspect.getsource(function) for function in known.functions
-    ):
-        told["requestBody"] = {
-            "required": True,
-            "content": {"application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}}},
-        }
+    if (body := _body_told(protocol, route, known, refs)) is not None:
+        told["requestBody"] = body
     if route.operation in protocol.anonymous:
         told["security"] = []
+    shown: Json = {kind: {"schema": {} if kind == JSON else {"type": "string"}} for kind in contents_of(route, known)}
     told["responses"] = {
-        str(status): {"description": MEANINGS[status]}
+        str(status): _success(status, shown)
         if status < 400 or route.method == "HEAD"
+        else _failure(status, "OAuthError")
+        if route.takes == "form"
         else {"$ref": f"#/components/responses/{status}"}
         for status in statuses_of(protocol, route, known)
     }
     return told
 
 
-def _failure(status: int) -> Json:
+def _body_told(protocol: Protocol, route: Route[Handler], known: Known, refs: dict[object, Json]) -> Json | None:
+    """Describe the body that an operation takes, if it takes one."""
+    if route.method == "GET":
+        return None
+    if protocol.name == "lance" and "request.stream(" in known.text:
+        return {"required": True, "content": {ARROW: {"schema": {"type": "string", "format": "binary"}}}}
+    if route.takes == "form":
+        fields = {name: {"type": "string"} for name in dict.fromkeys(_FIELD.findall(known.text))}
+        return {"required": True, "content": {FORM: {"schema": {"type": "object", "properties": fields}}}}
+    if known.body is None:
+        return None
+    kinds = [JSON, FORM] if protocol.name == "asterix" else [JSON]
+    optional = "data.strip()" in known.text and not _needs_fields(known.body)
+    return {"required": not optional, "content": {kind: {"schema": refs[known.body]} for kind in kinds}}
+
+
+def _needs_fields(shape: object) -> bool:
+    return isinstance(shape, type) and any(field.required for field in msgspec.structs.fields(shape))
+
+
+def _success(status: int, shown: Json) -> Json:
+    return {"description": MEANINGS[status]} | ({"content": shown} if shown and 200 <= status < 300 else {})
+
+
+def _failure(status: int, shape: str = "Error") -> Json:
     told: Json = {"description": MEANINGS[status]}
-    if status == 503:
+    if status in (429, 503):
         told["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
-    told["content"] = {"application/json": {"schema": {"$ref": REF.format(name="Error")}}}
+    told["content"] = {JSON: {"schema": {"$ref": REF.format(name=shape)}}}
     return told
 
 
@@ -255,7 +342,7 @@ def document_of(protocol: Protocol) -> Json:
     error = {"type": "object", "required": REQUIRED[protocol.name], "properties": ERRORS[protocol.name]}
     return {
         "openapi": "3.1.0",
-        "info": {"title": title, "description": description, "version": "1"},
+        "info": {"title": title, "description": f"{description} {BEFORE}", "version": "1"},
         "servers": [{"url": "http://127.0.0.1:8090"}],
         "security": [{"token": []}, {"simple": []}, {}],
         "paths": paths,
@@ -264,8 +351,8 @@ def document_of(protocol: Protocol) -> Json:
                 "token": {"type": "http", "scheme": "bearer", "description": "An API token."},
                 "simple": {"type": "http", "scheme": "basic", "description": "The user is believed, where the server says so."},
             },
-            "responses": {str(status): _failure(status) for status in MEANINGS if status >= 400 and (status != 406 or protocol.name == "lance")},
-            "schemas": {**dict(sorted(components.items())), "Error": error},
+            "responses": {str(status): _failure(status) for status in MEANINGS if f"responses/{status}" in str(paths)},
+            "schemas": {**dict(sorted(components.items())), "Error": error} | ({"OAuthError": OAUTH} if "OAuthError" in str(paths) else {}),
         },
     }  # fmt: skip
 

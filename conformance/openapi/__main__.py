@@ -1,0 +1,54 @@
+"""`python -m conformance.openapi [PROTOCOL…] [--cases N] [--seed N]`: generated requests as five callers; totals are printed.
+
+Fails on an answer of 500 and above, and on one that the document does not have. May import this package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.openapi.asking import PROTOCOLS, Found, ask_all, operations
+from conformance.openapi.world import CALLERS, world_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(words: Sequence[str]) -> int:
+    """Ask and report; 0 when each answer was one of the document's."""
+    parser = argparse.ArgumentParser(prog="python -m conformance.openapi")
+    parser.add_argument("protocols", nargs="*", default=PROTOCOLS, metavar="PROTOCOL", help=" ".join(PROTOCOLS))
+    parser.add_argument("--cases", type=int, default=20, help="of every operation, as each caller")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="operations whose method and path contain this")
+    asked = parser.parse_args(words)
+    if unknown := set(asked.protocols) - set(PROTOCOLS):
+        parser.error(f"no document of {', '.join(unknown)}")
+    wrong = 0
+    for protocol in asked.protocols:
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="limnos-openapi-") as folder, world_at(Path(folder)) as world:
+            chosen = [each for each in operations(protocol) if asked.only in each.label]
+            found = ask_all(world, chosen, callers=CALLERS, cases=asked.cases, number=asked.seed)
+        print("\n\n".join(map(str, found.wrong.values())))
+        print(totals(protocol, found, time.monotonic() - began))
+        wrong += len(found.wrong)
+    return 1 if wrong else 0
+
+
+def totals(protocol: str, found: Found, seconds: float) -> str:
+    """A line for the protocol, and one for each caller: what was answered how often."""
+    lines = [f"{protocol}: {found.cases} requests in {seconds:.0f} s, {len(found.wrong)} wrong"]
+    for caller in CALLERS:
+        statuses = sorted((status, count) for (who, status), count in found.statuses.items() if who == caller.name)
+        lines.append(f"  {caller.name}: " + ", ".join(f"{status} × {count}" for status, count in statuses))
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

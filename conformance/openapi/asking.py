@@ -1,0 +1,201 @@
+"""Cases of an operation, from its document and from names that are there, sent as one caller; each answer held against the document.
+
+May import schemathesis. Knows nothing of what an operation means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import requests
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode, openapi, serializer
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.failures import Failure, FailureGroup
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.http.test_coverage import BODIES, NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hypothesis.strategies import DrawFn, SearchStrategy
+    from schemathesis import Case
+    from schemathesis.core.transport import Response
+    from schemathesis.schemas import APIOperation
+
+    from conformance.openapi.world import Caller, World
+
+FOLDER = Path(__file__).parents[2] / "openapi"
+PROTOCOLS = tuple(sorted(file.stem for file in FOLDER.glob("*.json")))
+
+
+@serializer("application/vnd.apache.arrow.stream")
+def _arrow(_context: object, value: object) -> bytes:
+    return value if isinstance(value, bytes) else json.dumps(value, default=str).encode()
+
+
+def nothing_undocumented(_context: object, response: Response, case: Case) -> None:
+    """Where the document has no body, there is none. Raises AssertionError."""
+    told = case.operation.definition.raw["responses"].get(str(response.status_code), {})
+    if "$ref" not in told and "content" not in told:
+        assert not response.content, "A body that is not documented"
+
+
+CHECKS = (
+    not_a_server_error,
+    nothing_undocumented,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+)
+OTHERS = {
+    "c": ("main", "lance", "models", "files", "topics", "gone"), "m": ("lake", "gone"), "s": ("a", "gone"), "namespace": ("a", "gone"),
+    "prefix": ("lake.main", "lake.lance", "lake.gone"), "p": ("flights", "nyc", "gone"), "r": ("hands", "readers"), "u": ("ana", "reader", "owner"),
+    "type": ("METALAKE", "CATALOG", "SCHEMA", "TABLE", "COLUMN", "ROLE", "TAG", "VIEW", "FUNCTION", "MODEL", "FILESET", "TOPIC", "JOB"),
+    "fullName": ("lake", "main", "main.a", "main.a.t", "main.a.t.id", "hands", "red", "main.a.v", "models.a.churn", "files.a.f", "nyc"),
+    "namespace_id": ("$", "lance", "lance$a", "lance$gone"), "table_id": ("lance$a$t", "lance$a$gone"),
+    "v": ("v", "red", "1", "0", "gone"), "version": ("0", "1", "-1", "9999999999999999999999"), "id": ("1", "0", "x"),
+}  # fmt: skip
+"""Names that lead somewhere, by the parameter of a path; what is not here is as the coverage test names it."""
+HURDLES = ("", " ", "\x00", "a/b", "ä", "%", "..", "a" * 300, "\U0001f600", "'", '"', "$", "\x1f", "a\nb")
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text() | st.sampled_from((*HURDLES, "a", "t", "main", "lake")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+
+
+class Wrong(NamedTuple):
+    """What was found: the same thing at one operation is told once."""
+
+    operation: str
+    status: int
+    title: str
+    caller: str
+    detail: str
+
+    def __str__(self) -> str:
+        """A line for the operation, and how to see it again."""
+        return f"{self.operation} as {self.caller}: {self.status}: {self.title}\n{self.detail}"
+
+
+@dataclass
+class Found:
+    """What came of the cases of one protocol."""
+
+    statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """By caller and status."""
+    wrong: dict[tuple[str, int, str], Wrong] = field(default_factory=dict)
+
+    @property
+    def cases(self) -> int:
+        """How many requests were sent."""
+        return self.statuses.total()
+
+
+def operations(protocol: str) -> list[APIOperation]:
+    """Every operation of a protocol's document."""
+    schema = openapi.from_dict(json.loads((FOLDER / f"{protocol}.json").read_text(encoding="utf-8")))
+    return [found.ok() for found in schema.get_all_operations()]
+
+
+def ask_all(
+    world: World, chosen: Sequence[APIOperation], *, callers: Sequence[Caller], cases: int, number: int
+) -> Found:
+    """Send so many cases of each operation as each caller; `number` is the seed."""
+    found = Found()
+    for operation in chosen:
+        for caller in callers:
+            if _ask(world, operation, caller, found, cases=cases, number=number):
+                world.mend()
+    return found
+
+
+def _ask(world: World, operation: APIOperation, caller: Caller, found: Found, *, cases: int, number: int) -> bool:
+    """Send the cases; returns whether one may have changed something."""
+    credentials = cycle(caller.credentials)
+    done: list[int] = []
+
+    @seed(number)
+    @settings(
+        max_examples=cases,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(_cases(operation))
+    def send(case: Case) -> None:
+        case.headers = {key: value for key, value in (case.headers or {}).items() if key.lower() != "authorization"}
+        if (credential := next(credentials)) is not None:
+            case.headers["authorization"] = credential
+        with suppress(requests.exceptions.InvalidHeader, requests.exceptions.InvalidJSONError):  # cannot be sent
+            response = case.call(base_url=world.uri, timeout=60)
+            done.append(response.status_code)
+            found.statuses[caller.name, response.status_code] += 1
+            _judge(case, response, caller, found)
+
+    send()
+    return operation.method not in ("get", "head") and any(status < 300 or status >= 500 for status in done)
+
+
+def _judge(case: Case, response: Response, caller: Caller, found: Found) -> None:
+    """Hold an answer against the document."""
+    try:
+        case.validate_response(response, checks=list(CHECKS))
+    except FailureGroup as failures:
+        for failure in failures.exceptions:
+            title = failure.title if isinstance(failure, Failure) else str(failure)
+            key = (case.operation.label, response.status_code, title)
+            detail = f"{failure}\n{case.as_curl_command()}\n{response.text[:500]}"
+            found.wrong.setdefault(key, Wrong(*key, caller.name, detail))
+
+
+def _cases(operation: APIOperation) -> SearchStrategy[Case]:
+    """Cases as the document has them, or just not; most of them about what is there, many with a body that means something."""
+    wild = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
+    if operation.body:
+        wild |= operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
+    told = operation.definition.raw
+    kinds = list(told.get("requestBody", {"content": ()})["content"])
+    right = BODIES.get(told["operationId"].removesuffix("-default-catalog")) if kinds else None
+
+    @st.composite
+    def tamed(draw: DrawFn) -> Case:
+        case = draw(wild)
+        for name in case.path_parameters or {}:
+            if draw(st.integers(0, 9)) < 9:
+                case.path_parameters[name] = draw(st.sampled_from((NAMES.get(name, "x"), *OTHERS.get(name, ()))))
+        if draw(st.integers(0, 2)) < 2:
+            case.query, case.headers = {}, {}
+        if right is not None and draw(st.integers(0, 2)) < 2:
+            case.body = draw(_bent(right)) if isinstance(right, (dict, list)) else right
+            case.media_type = kinds[0]
+        return case
+
+    return tamed()
+
+
+def _bent(value: object) -> SearchStrategy[object]:
+    """A value with at most a few of its parts put wrong."""
+    if isinstance(value, dict):
+        parts = st.fixed_dictionaries({key: _bent(each) for key, each in value.items()})
+    elif isinstance(value, list):
+        parts = st.tuples(*map(_bent, value)).map(list)
+    else:
+        parts = st.just(value)
+    return st.integers(0, 11).flatmap(lambda roll: _VALUES if roll == 11 else parts)

@@ -1,0 +1,95 @@
+"""Requests generated from the committed documents, as five callers: no answer breaks or is undocumented; and such answers would be seen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from conformance.openapi.asking import PROTOCOLS, Found, ask_all, operations
+from conformance.openapi.world import CALLERS, World, world_at
+
+CASES = 2
+EVERY = 10
+"""Of the operations, one in so many is asked for: `make conformance` asks for all, and more often."""
+
+
+@contextmanager
+def answering(status: int, kind: str, body: bytes) -> Iterator[World]:
+    """A server that has one answer to everything."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET  # noqa: N815 - the library's word
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield World(f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+        thread.join()
+
+
+def found_with(label: str, status: int, kind: str, body: bytes) -> Found:
+    """What is found at an operation when the server has that answer."""
+    chosen = [each for each in operations(label.split("/")[1]) if each.label == label]
+    with answering(status, kind, body) as world:
+        return ask_all(world, chosen, callers=CALLERS[:1], cases=1, number=0)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_generated_requests_get_documented_answers(tmp_path: Path, protocol: str) -> None:
+    """Whoever asks, whatever comes: an answer of the document, below 500."""
+    with world_at(tmp_path) as world:
+        found = ask_all(world, operations(protocol)[::EVERY], callers=CALLERS, cases=CASES, number=0)
+
+    assert not found.wrong, "\n\n".join(map(str, found.wrong.values()))
+    assert {who for who, _ in found.statuses} == {caller.name for caller in CALLERS}
+    assert any(status < 300 for who, status in found.statuses if who == "owner")
+
+
+@pytest.mark.parametrize(
+    "status,kind,body",
+    [
+        (500, "application/json", b'{"error":{"message":"m","type":"t","code":500}}'),
+        (418, "application/json", b"{}"),
+        (200, "text/html", b"<p>"),
+        (403, "application/json", b'{"message":"another shape"}'),
+        (403, "application/json", b'{"error":{"message":"m","type":"t","code":"no number"}}'),
+    ],
+    ids=["broken", "undocumented", "another kind", "another shape", "another type"],
+)
+def test_what_is_wrong_is_seen(status: int, kind: str, body: bytes) -> None:
+    """An answer of 500, one that is not in the document, of another kind or in another shape is told, with how to ask again."""
+    found = found_with("GET /iceberg/v1/{prefix}/namespaces", status, kind, body)
+
+    assert {wrong.status for wrong in found.wrong.values()} == {status}
+    assert all("curl" in wrong.detail for wrong in found.wrong.values())
+
+
+def test_a_body_that_nobody_documented_is_seen() -> None:
+    """Where the document knows no body, one is told."""
+    found = found_with("POST /lance/v1/namespace/{namespace_id}/exists", 200, "application/json", b"{}")
+
+    assert [wrong.title for wrong in found.wrong.values()] == ["Custom check failed: `nothing_undocumented`"]
+
+
+def test_documented_answers_are_right() -> None:
+    """An answer as the document has it is no fault."""
+    body = b'{"error":{"message":"m","type":"t","code":403}}'
+
+    assert not found_with("GET /iceberg/v1/{prefix}/namespaces", 403, "application/json", body).wrong
