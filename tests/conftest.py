@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from tests.backends import Database, Lab, PostgresServer
     from tests.brokers import KafkaServer
+    from tests.mariadbs import MariaServer
     from tests.metastores import HiveServer
 
 # A busy machine must not turn a correct property into a failure.
@@ -42,6 +43,15 @@ def kafka_server() -> Iterator[KafkaServer]:
     from tests.brokers import kafka_server
 
     with kafka_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def maria_server() -> Iterator[MariaServer]:
+    """A MariaDB server for this test process, started when the first test wants it."""
+    from tests.mariadbs import maria_server
+
+    with maria_server() as server:
         yield server
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -9,32 +10,57 @@ import pytest
 from limnos.model.errors import BadRequest, Unsupported
 from limnos.sources.connectors.registry import Limits, check_source, open_source
 
-LIMITS = Limits(("a.example.com:9083", "b.example.com:9084", "a.example.com:9092"), timeout_s=1.0)
+LIMITS = Limits(("a.example.com:9083", "b.example.com:9084", "a.example.com:9092", "a.example.com:3306"), timeout_s=1.0)
 HIVE = {"metastore.uris": "thrift://a.example.com, thrift://B.example.com:9084/"}
+MYSQL = {"jdbc-url": "jdbc:mysql://a.example.com", "jdbc-user": "u", "jdbc-password": "p"}
 KAFKA = {"bootstrap.servers": "a.example.com:9092"}
 
 
 @pytest.mark.parametrize(
     "provider, properties, library",
-    [("kafka", KAFKA, "confluent_kafka"), ("hive", HIVE, "hive_metastore.ThriftHiveMetastore")],
+    [
+        ("kafka", KAFKA, "confluent_kafka"),
+        ("hive", HIVE, "hive_metastore.ThriftHiveMetastore"),
+        ("jdbc-mysql", MYSQL, "pymysql.connections"),
+    ],
 )
 def test_a_part_that_is_not_installed_is_named(
     provider: str, properties: dict[str, str], library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The catalog may be there; what asks its source is told what to install."""
-    module = {"kafka": "brokers", "hive": "metastore"}[provider]
+    module, extra = {"kafka": ("brokers", "kafka"), "hive": ("metastore", "hive"), "jdbc-mysql": ("mysql", "mysql")}[
+        provider
+    ]
     monkeypatch.delitem(sys.modules, f"limnos.sources.connectors.{module}", raising=False)
     monkeypatch.setitem(sys.modules, library, None)
 
     check_source(provider, properties, limits=LIMITS)
-    with pytest.raises(Unsupported, match=rf"pip install '\.\[{provider}\]'"):
+    with pytest.raises(Unsupported, match=rf"pip install '\.\[{extra}\]'"):
         open_source(provider, properties, limits=LIMITS)
 
 
 def test_opening_does_not_connect() -> None:
     """Nobody is asked before the first question, and nothing is left when it is closed."""
-    for provider, properties in (("kafka", KAFKA), ("hive", HIVE)):
+    for provider, properties in (("kafka", KAFKA), ("hive", HIVE), ("jdbc-mysql", MYSQL)):
         open_source(provider, properties, limits=LIMITS).close()
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        ({"jdbc-url": "jdbc:mysql://b.example.com"}, "--allow-source b.example.com:3306"),
+        ({"jdbc-url": "jdbc:postgresql://a.example.com"}, "jdbc:mysql://HOST"),
+        ({"jdbc-url": "jdbc:mysql://a.example.com/shop"}, "name no database"),
+        ({"jdbc-database": "shop"}, "name no database"),
+        ({"jdbc-url": "jdbc:mysql://a.example.com?sslMode=VERIFY_CA"}, "DISABLED, PREFERRED, REQUIRED"),
+        ({"jdbc-url": "jdbc:mysql://a.example.com?autoDeserialize=true"}, "autoDeserialize"),
+        ({"jdbc-password": ""}, "jdbc-password is missing"),
+    ],
+)
+def test_wrong_servers_of_mysql_are_refused(more: dict[str, str], words: str) -> None:
+    """With what to write instead."""
+    with pytest.raises(BadRequest, match=re.escape(words)):
+        check_source("jdbc-mysql", {**MYSQL, **more}, limits=LIMITS)
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,7 @@ FILESET_PROVIDER = "fileset"
 MODEL_PROVIDER = "model"
 MESSAGING_PROVIDER = "messaging"
 POSTGRESQL_PROVIDER = "jdbc-postgresql"
+MYSQL_PROVIDER = "jdbc-mysql"
 KAFKA_PROVIDER = "kafka"
 REST_PROVIDER = "iceberg-rest"
 HIVE_PROVIDER = "hive"
@@ -121,6 +122,7 @@ HELD: Final[Mapping[str, Kind]] = {
 
 SOURCED: Final[Mapping[str, str]] = {
     POSTGRESQL_PROVIDER: "RELATIONAL",
+    MYSQL_PROVIDER: "RELATIONAL",
     KAFKA_PROVIDER: "STREAM",
     REST_PROVIDER: "RELATIONAL",
     HIVE_PROVIDER: "RELATIONAL",

@@ -52,22 +52,22 @@ class Alteration:
             case said.UpdateTableComment(comment):
                 self._comment(comment)
             case said.AddColumn(field_name=path):
-                self._add(change, name=_flat(path))
+                self._add(change, name=flat(path))
             case said.RenameColumn(old_field_name=path, new_field_name=new):
-                self._alter(_flat(path), new_column_name=name_of(new, dialect=self._dialect))
+                self._alter(flat(path), new_column_name=name_of(new, dialect=self._dialect))
             case said.UpdateColumnDefaultValue(field_name=path, new_default_value=value):
-                default = None if value is None else default_of(value, column=_flat(path))
-                self._alter(_flat(path), server_default=default)
+                default = None if value is None else default_of(value, column=flat(path))
+                self._alter(flat(path), server_default=default)
             case said.UpdateColumnType(field_name=path, new_type=kind):
-                self._alter(_flat(path), type_=type_of(kind, column=_flat(path), dialect=self._dialect))
+                self._alter(flat(path), type_=type_of(kind, column=flat(path), dialect=self._dialect))
             case said.UpdateColumnComment(field_name=path, new_comment=comment):
-                self._alter(_flat(path), comment=comment)
+                self._alter(flat(path), comment=comment)
             case said.UpdateColumnNullability(field_name=path, nullable=nullable):
-                self._alter(_flat(path), nullable=nullable)
+                self._alter(flat(path), nullable=nullable)
             case said.UpdateColumnAutoIncrement(field_name=path, auto_increment=counts):
-                self._count(_flat(path), counts=counts)
+                self._count(flat(path), counts=counts)
             case said.DeleteColumn(field_name=path, if_exists=if_exists):
-                self._delete(_flat(path), if_exists=if_exists)
+                self._delete(flat(path), if_exists=if_exists)
             case said.AddTableIndex(index=index):
                 self._add_index(index)
             case said.DeleteTableIndex(name=name, if_exists=if_exists):
@@ -122,7 +122,8 @@ class Alteration:
             raise BadRequest(f"The table has no primary key and no unique key {shown(name)}")
 
 
-def _flat(path: tuple[str, ...]) -> str:
+def flat(path: tuple[str, ...]) -> str:
+    """Return the one name of a column. Raises BadRequest."""
     if len(path) != 1 or not path[0]:
         raise BadRequest("A column of a database is named by one part: it has no columns within it")
     return path[0]

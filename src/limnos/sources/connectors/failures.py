@@ -22,6 +22,7 @@ from limnos.model.errors import (
     StateUnknown,
     Unavailable,
 )
+from limnos.sources.connectors.mysql_states import state_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ def told(about: str, *, container: bool = False, changes: bool = False) -> Itera
 
 
 def _error(error: DBAPIError, about: str, *, container: bool, changes: bool) -> LimnosError:
-    state, text = getattr(error.orig, "sqlstate", None) or "", _short(str(error.orig))
+    state, text = state_of(error.orig), _short(text_of(error.orig))
     if state in _TAKEN:
         return AlreadyExists(f"{about} already exists in the source", kind=_TAKEN[state])
     if state in _MISSING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import sqlalchemy as sa
 
 from limnos.model.errors import BadRequest, Unsupported
-from limnos.model.kinds import HIVE_PROVIDER, KAFKA_PROVIDER, POSTGRESQL_PROVIDER, REST_PROVIDER
+from limnos.model.kinds import HIVE_PROVIDER, KAFKA_PROVIDER, MYSQL_PROVIDER, POSTGRESQL_PROVIDER, REST_PROVIDER
 from limnos.sources.connectors.addresses import database_url, http_url, metastore_addresses, require_allowed
 from limnos.sources.connectors.broker_settings import broker_settings
-from limnos.sources.connectors.databases import Database, Manner
 from limnos.sources.connectors.iceberg_rest import RestSource
+from limnos.sources.connectors.postgresql import Postgresql
 from limnos.sources.connectors.rest_session import Place, Session
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ NEVER, TO_WRITERS, TO_READERS = "never", "to-writers", "to-readers"
 """Who gets the credentials that a source gives out: they can do what the source lets this server do, whatever the caller may."""
 _MODES: Final = ("disable", "allow", "prefer", "require")
 """Modes of TLS that read no files of this machine."""
+SSL_MODE: Final = "sslMode"
+_MYSQL_TLS: Final[Mapping[str, dict[str, object]]] = {
+    "DISABLED": {"ssl_disabled": True},
+    "PREFERRED": {},
+    "REQUIRED": {"ssl": {"check_hostname": False, "verify_mode": "none"}},
+}
+"""The same of MySQL's driver: without a mode it takes TLS where the server has it."""
 
 
 class Limits(NamedTuple):
@@ -50,7 +57,7 @@ class Limits(NamedTuple):
     timeout_s: float
 
 
-def _postgresql(properties: Mapping[str, str], limits: Limits) -> Database:
+def _postgresql(properties: Mapping[str, str], limits: Limits) -> Postgresql:
     found, database = _postgresql_checked(properties, limits)
     late_ms = max(1, int(limits.timeout_s * 1000 * 0.8))
     host = found.address.host.strip("[]")
@@ -63,7 +70,7 @@ def _postgresql(properties: Mapping[str, str], limits: Limits) -> Database:
         # what belongs to the account that runs this server is not lent to catalogs
         "passfile": "/dev/null", "sslcertmode": "disable", "gssencmode": "disable",
     }  # fmt: skip
-    return Database(url, manner=_POSTGRESQL, connect=connect, connections_max=CONNECTIONS_MAX)
+    return Postgresql(url, connect=connect, connections_max=CONNECTIONS_MAX)
 
 
 def _postgresql_checked(properties: Mapping[str, str], limits: Limits) -> tuple[DatabaseUrl, str]:
@@ -79,6 +86,35 @@ def _postgresql_checked(properties: Mapping[str, str], limits: Limits) -> tuple[
     return found, database
 
 
+def _mysql(properties: Mapping[str, str], limits: Limits) -> BaseCatalog:
+    found = _mysql_checked(properties, limits)
+    try:
+        from limnos.sources.connectors.mysql import Mysql  # noqa: PLC0415 - its library comes with the extra
+    except ImportError:
+        raise _lacks(MYSQL_PROVIDER, extra="mysql") from None
+    late_s, host = limits.timeout_s * 0.8, found.address.host.strip("[]")
+    url = sa.URL.create("mysql+pymysql", properties[USER], properties[PASSWORD], host, found.address.port)
+    connect: dict[str, object] = {
+        "connect_timeout": max(1, int(limits.timeout_s / 2)), "read_timeout": max(0.05, late_s), "write_timeout": max(0.05, late_s),
+        "charset": "utf8mb4", "local_infile": False, **_MYSQL_TLS[found.parameters.get(SSL_MODE, "PREFERRED")],
+    }  # fmt: skip
+    return Mysql(url, connect=connect, connections_max=CONNECTIONS_MAX, late_s=late_s)
+
+
+def _mysql_checked(properties: Mapping[str, str], limits: Limits) -> DatabaseUrl:
+    found = database_url(_stated(properties, URL), scheme="mysql", port=3306, parameters=(SSL_MODE,))
+    if found.parameters.get(SSL_MODE, "PREFERRED") not in _MYSQL_TLS:
+        raise BadRequest(f"Parameter {SSL_MODE} of {URL} is one of {', '.join(_MYSQL_TLS)}")
+    require_allowed(found.address, limits.addresses, told=f"Property {URL}")
+    if found.database or properties.get(DATABASE):
+        raise BadRequest(
+            f"{URL} and {DATABASE} name no database here: all that the user may see are schemas of the catalog"
+        )
+    for name in (USER, PASSWORD):
+        _stated(properties, name)
+    return found
+
+
 def _kafka(properties: Mapping[str, str], limits: Limits) -> BaseCatalog:
     settings = _kafka_checked(properties, limits)
     try:
@@ -92,9 +128,10 @@ def _kafka_checked(properties: Mapping[str, str], limits: Limits) -> BrokerSetti
     return broker_settings(properties, allowed=limits.addresses)
 
 
-def _lacks(extra: str) -> Unsupported:
+def _lacks(provider: str, *, extra: str = "") -> Unsupported:
+    extra = extra or provider
     return Unsupported(
-        f"Catalogs of provider {extra} need a part of this server: in its checkout run pip install '.[{extra}]'"
+        f"Catalogs of provider {provider} need a part of this server: in its checkout run pip install '.[{extra}]'"
     )
 
 
@@ -153,19 +190,16 @@ def _rest_checked(properties: Mapping[str, str], limits: Limits) -> Place:
     )  # fmt: skip
 
 
-_POSTGRESQL: Final = Manner(
-    hides=lambda name: name == "information_schema" or name.startswith("pg_"),
-    schema_comment="SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = :schema",
-    comment_on_schema="COMMENT ON SCHEMA {} IS {}",
-)
 _OPENED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], BaseCatalog]]] = {
     POSTGRESQL_PROVIDER: _postgresql,
+    MYSQL_PROVIDER: _mysql,
     KAFKA_PROVIDER: _kafka,
     REST_PROVIDER: _rest,
     HIVE_PROVIDER: _hive,
 }
 _CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], object]]] = {
     POSTGRESQL_PROVIDER: _postgresql_checked,
+    MYSQL_PROVIDER: _mysql_checked,
     KAFKA_PROVIDER: _kafka_checked,
     REST_PROVIDER: _rest_checked,
     HIVE_PROVIDER: _hive_checked,

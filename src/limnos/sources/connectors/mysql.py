@@ -1,0 +1,156 @@
+"""A MySQL or MariaDB server as a catalog: its databases are schemas.
+
+May import SQLAlchemy, its driver, this package, `formats` for the shapes of requests, `model`, and `names` for paths. Knows no address: whoever opens it has checked that. Names are
+looked for exactly as the server has them: what it takes for the same name in another spelling is another name for our rights.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+from pymysql.connections import Connection as Driven
+from sqlalchemy.schema import CreateSchema
+
+from limnos.formats.iceberg.json_types import shown
+from limnos.model.errors import BadRequest, NotEmpty, Unsupported
+from limnos.sources.connectors.capabilities import SchemaTold, TableTold
+from limnos.sources.connectors.databases import Database, no_table, require_columns, require_no_layout
+from limnos.sources.connectors.mysql_tables import ENGINE, Column, Draft, keys_told, made, name_of, quote
+from limnos.sources.connectors.mysql_types import default_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.names.path import Levels
+
+_SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+_MODE: Final = "NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
+"""Texts are quoted by doubling quotes alone, and what does not fit is refused and not cut."""
+_TABLE: Final = "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COMMENT, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = :schema AND TABLE_NAME = :table"
+_COLUMNS: Final = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, COLLATION_NAME "
+    "FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = :schema AND TABLE_NAME = :table ORDER BY ORDINAL_POSITION"
+)
+_KEYS: Final = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS "
+    "WHERE TABLE_SCHEMA = :schema AND TABLE_NAME = :table AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX"
+)
+_CHECKS: Final = (
+    "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.CHECK_CONSTRAINTS "
+    "WHERE CONSTRAINT_SCHEMA = :schema AND TABLE_NAME = :table AND LEVEL = 'Column'"
+)
+"""Of MariaDB; MySQL keeps every condition beside the columns."""
+_CONTENTS: Final = (
+    "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = :schema UNION ALL "
+    "SELECT 1 FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = :schema UNION ALL "
+    "SELECT 1 FROM information_schema.EVENTS WHERE EVENT_SCHEMA = :schema LIMIT 1"
+)
+
+
+class Mysql(Database):
+    """A server, each of whose databases is a schema here."""
+
+    SCHEMAS = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE true"
+    SCHEMA = " AND SCHEMA_NAME = :schema"
+    TABLES = (
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
+        "WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA = :schema"
+    )
+    TABLE = " AND TABLE_NAME = :table"
+
+    def __init__(self, url: sa.URL, *, connect: dict[str, object], connections_max: int, late_s: float) -> None:
+        super().__init__(url, connect=connect, connections_max=connections_max)
+        self._late_s = late_s
+        sa.event.listen(self._engine, "connect", self._prepare)
+
+    def _prepare(self, driven: Driven[Any], _record: object) -> None:
+        """Say of a connection how texts are read, and how long anything may take."""
+        late_s = max(1, int(self._late_s))
+        mariadb = "mariadb" in (driven.get_server_info() or "").lower()
+        late = f"max_statement_time = {late_s}" if mariadb else f"max_execution_time = {late_s * 1000}"
+        waits = f"lock_wait_timeout = {max(1, late_s // 2)}, innodb_lock_wait_timeout = {max(1, late_s // 2)}"
+        with closing(driven.cursor()) as cursor:
+            cursor.execute(f"SET SESSION sql_mode = '{_MODE}', {late}, {waits}")
+
+    def hides(self, schema: str) -> bool:
+        """Say whether a schema is the system's."""
+        return schema.lower() in _SYSTEM
+
+    def _require_name(self, connection: sa.Connection, name: str, *, what: str) -> None:
+        name_of(name, what=what)
+        if connection.scalar(sa.text("SELECT @@lower_case_table_names")) and name != name.lower():
+            raise BadRequest(f"{what} {shown(name)}: the source keeps names in small letters, so write it in those")
+
+    def _schema_told(self, connection: sa.Connection, schema: str) -> SchemaTold:
+        return SchemaTold(None, {})
+
+    def _schema_made(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
+        if comment:
+            raise Unsupported("Schemas of this source have no comments: leave it out")
+        connection.execute(CreateSchema(schema))
+
+    def _schema_dropped(self, connection: sa.Connection, schema: str) -> None:
+        if connection.execute(sa.text(_CONTENTS), {"schema": schema}).first() is not None:
+            raise NotEmpty(f"Schema {shown(schema)} is not empty: drop what is in it first", kind="namespace")
+        super()._schema_dropped(connection, schema)
+
+    def _told(self, connection: sa.Connection, schema: str, *, table: str) -> TableTold:
+        found = _rows(connection, _TABLE, schema=schema, table=table)
+        columns = self._columns(connection, schema, table=table)
+        if not found or not columns:  # dropped since
+            raise no_table(table)
+        comment, engine = found[0]
+        keys = keys_told(_rows(connection, _KEYS, schema=schema, table=table))
+        properties = {ENGINE: str(engine)} if engine else {}
+        return TableTold(str(comment) if comment else None, [each.told() for each in columns], keys, properties)
+
+    def _columns(
+        self, connection: sa.Connection, schema: str, *, table: str, checked: frozenset[str] = frozenset()
+    ) -> list[Column]:
+        quoted = _is_mariadb(connection)
+        found = []
+        for name, kind, nullable, default, extra, comment, collation in _rows(
+            connection, _COLUMNS, schema=schema, table=table
+        ):
+            found.append(Column(
+                name, kind, nullable=nullable == "YES", default=default_sql(default, kind=kind, extra=extra, quoted=quoted),
+                counts="auto_increment" in extra.lower(), comment=comment or "", collation=collation, extra=extra, checked=name in checked, was=name,
+            ))  # fmt: skip
+        return found
+
+    def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: Asked) -> None:
+        require_no_layout(asked, properties=True)
+        require_columns(asked)
+        _do(connection, made(schema, table, asked=asked))
+
+    def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
+        checks = _rows(connection, _CHECKS, schema=schema, table=table) if _is_mariadb(connection) else []
+        columns = self._columns(connection, schema, table=table, checked=frozenset(name for (name,) in checks))
+        keys = keys_told(_rows(connection, _KEYS, schema=schema, table=table))
+        draft = Draft(columns, [str(each["name"]) for each in keys])
+        draft.carry_out(changes)
+        statement = draft.statement(schema, table)
+        if statement is not None:
+            _do(connection, statement)
+
+    def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
+        self._require_schema(connection, target[0])
+        _do(connection, f"RENAME TABLE {quote(schema)}.{quote(table)} TO {quote(target[0])}.{quote(target[1])}")
+
+
+def _is_mariadb(connection: sa.Connection) -> bool:
+    return bool(getattr(connection.dialect, "is_mariadb", False))
+
+
+def _rows(connection: sa.Connection, statement: str, *, schema: str, table: str) -> list[tuple[Any, ...]]:
+    """Return what is told of exactly this table: a server may take other names for it."""
+    found = connection.execute(sa.text(statement), {"schema": schema, "table": table}).all()
+    return [tuple(row[2:]) for row in found if row[0] == schema and row[1] == table]
+
+
+def _do(connection: sa.Connection, statement: str) -> None:
+    """Carry out a statement as it stands: nothing in it is a place for a value."""
+    connection.execution_options(no_parameters=True).exec_driver_sql(statement)

@@ -1,0 +1,308 @@
+"""A table of MySQL or MariaDB as values: what the server tells of it, and changes of Gravitino's worked out into one statement.
+
+May import this package's types and keys, `formats` for the shapes of requests, and `model`. Pure. Such a server ends a transaction at every change of a table, so all changes
+of a request are one `ALTER TABLE`, which it carries out whole or not at all. A column that changes is said anew as a whole; what would be lost by that is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from limnos.formats.gravitino import tables as said
+from limnos.formats.iceberg.json_types import Json, as_object, shown, text_at
+from limnos.model.errors import BadRequest, Unsupported
+from limnos.sources.connectors.alterations import PRIMARY, flat, index_parts
+from limnos.sources.connectors.mysql_types import COUNTS, default_of, default_told, literal, plain, type_of, type_told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from limnos.formats.gravitino.tables import Asked, TableChange
+
+NAME_MAX: Final = 64
+ENGINE: Final = "engine"
+_INNODB: Final = "InnoDB"
+_PRIMARY: Final = "PRIMARY"
+"""What the server calls every primary key."""
+_KNOWN: Final = re.compile(
+    r"|auto_increment|default_generated|(?:default_generated )?on update current_timestamp(?:\(\d?\))?", re.IGNORECASE
+)
+_ON_UPDATE: Final = re.compile(r"on update current_timestamp(?:\(\d?\))?", re.IGNORECASE)
+_TEXTUAL: Final = ("char", "varchar", "text", "tinytext", "mediumtext", "longtext", "enum", "set")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column; `was` is its name in the server, nothing for one that is new."""
+
+    name: str
+    kind: str
+    nullable: bool = True
+    default: str | None = None
+    """As SQL."""
+    counts: bool = False
+    comment: str = ""
+    collation: str | None = None
+    extra: str = ""
+    checked: bool = False
+    """It has a condition of its own."""
+    was: str | None = None
+
+    def told(self) -> Json:
+        """Tell it in Gravitino's words."""
+        kind = type_told(self.kind)
+        found: Json = {"name": self.name, "type": kind, "nullable": self.nullable, "autoIncrement": self.counts}
+        if self.comment:
+            found["comment"] = self.comment
+        default = None if self.counts or "generated always" in self.extra.lower() else default_told(self.default, kind)
+        return found if default is None else {**found, "defaultValue": default}
+
+    def defined(self) -> str:
+        """Say it as a definition. Raises Unsupported when that would lose something."""
+        if self.checked or _KNOWN.fullmatch(self.extra) is None:
+            raise Unsupported(
+                f"Column {shown(self.name)} has conditions or expressions of its own: change it with the source's own tools"
+            )
+        textual = self.kind.partition("(")[0] in _TEXTUAL
+        on_update = _ON_UPDATE.search(self.extra)
+        parts = (
+            self.kind, f"COLLATE {self.collation}" if self.collation and textual else "", "NULL" if self.nullable else "NOT NULL",
+            "AUTO_INCREMENT" if self.counts else "" if self.default is None else f"DEFAULT {self.default}",
+            on_update[0].upper() if on_update is not None else "", f"COMMENT {literal(self.comment)}" if self.comment else "",
+        )  # fmt: skip
+        return " ".join(each for each in parts if each)
+
+
+def column_of(told: Json) -> Column:
+    """Read a new column. Raises BadRequest, Unsupported."""
+    name = name_of(text_at(told, "name", where="Column"), what="Column")
+    kind = type_of(told.get("type"), column=name)
+    comment = told.get("comment")
+    counts = told.get("autoIncrement") is True
+    if counts:
+        _require_counting(kind, column=name)
+    default = (
+        None if counts or told.get("defaultValue") is None else default_of(told["defaultValue"], column=name, kind=kind)
+    )
+    return Column(
+        name, kind, nullable=not counts and told.get("nullable") is not False, default=default, counts=counts,
+        comment=comment if isinstance(comment, str) else "",
+    )  # fmt: skip
+
+
+def name_of(name: str, *, what: str) -> str:
+    """Check a new name. Raises BadRequest."""
+    if (
+        name != name.rstrip()
+        or not name
+        or "\0" in name
+        or len(name) > NAME_MAX
+        or any(ord(each) > 0xFFFF for each in name)
+    ):
+        raise BadRequest(
+            f"{what} {shown(name)} needs a name of 1 to {NAME_MAX} characters that does not end with a space"
+        )
+    return name
+
+
+def quote(name: str) -> str:
+    """Quote a name for a statement."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(map(quote, names))
+
+
+def made(schema: str, table: str, *, asked: Asked) -> str:
+    """Return the statement that makes a table. Raises BadRequest, Unsupported."""
+    engine = _engine_of(asked.properties)
+    columns = [column_of(each) for each in asked.columns]
+    if len({each.name.lower() for each in columns}) != len(columns):
+        raise BadRequest("Two columns have the same name: give each its own")
+    parts = [f"{quote(each.name)} {each.defined()}" for each in columns]
+    parts += [_key(each, named=[column.name for column in columns]) for each in asked.indexes]
+    comment = f" COMMENT={literal(asked.comment)}" if asked.comment else ""
+    return f"CREATE TABLE {quote(schema)}.{quote(table)} ({', '.join(parts)}) ENGINE={engine}{comment}"
+
+
+def _engine_of(properties: Mapping[str, str]) -> str:
+    for name, value in properties.items():
+        if name != ENGINE or value.lower() != _INNODB.lower():
+            raise Unsupported(f"Tables of this source have the property {ENGINE}, which is {_INNODB}: leave others out")
+    return _INNODB
+
+
+def _key(index: Json, *, named: Sequence[str]) -> str:
+    name, columns = index_parts(index)
+    for column in columns:
+        if column not in named:
+            raise BadRequest(f"The table has no column {shown(column)}")
+    if str(index.get("indexType")).upper() == PRIMARY:
+        return f"PRIMARY KEY ({_quoted(columns)})"
+    return f"UNIQUE KEY {quote(name_of(name, what='Index')) if name else ''} ({_quoted(columns)})"
+
+
+def _require_counting(kind: str, *, column: str) -> None:
+    if COUNTS.fullmatch(plain(kind)) is None:
+        raise BadRequest(f"Column {shown(column)} cannot count up: autoIncrement is for whole numbers")
+
+
+@dataclass
+class Draft:
+    """A table under change: its columns as they will be, and the clauses that say so."""
+
+    columns: list[Column]
+    keys: Sequence[str]
+    """Names of primary and unique keys."""
+    _others: list[str] = field(default_factory=list)
+    _gone: list[str] = field(default_factory=list)
+    _moved: dict[str, str] = field(default_factory=dict)
+    """What says the new place of a column, by its name now."""
+
+    def __post_init__(self) -> None:
+        self._before = {each.was: each for each in self.columns if each.was is not None}
+
+    def carry_out(self, changes: Sequence[TableChange]) -> None:
+        """Work out changes, one after the other. Raises BadRequest, Unsupported."""
+        for change in changes:
+            self._do(change)
+
+    def statement(self, schema: str, table: str) -> str | None:
+        """Return the one statement, or nothing when nothing is changed."""
+        clauses = [*self._of_columns(), *self._others]
+        return f"ALTER TABLE {quote(schema)}.{quote(table)} {', '.join(clauses)}" if clauses else None
+
+    def _of_columns(self) -> Iterator[str]:
+        for name in self._gone:
+            yield f"DROP COLUMN {quote(name)}"
+        placed = [self._found(name) for name in self._moved]
+        for column in (*(each for each in self.columns if each.name not in self._moved), *placed):
+            place = self._moved.get(column.name, "")
+            if column.was is None:
+                yield f"ADD COLUMN {quote(column.name)} {column.defined()}{place}"
+            elif column != self._before[column.was] or place:
+                yield f"CHANGE COLUMN {quote(column.was)} {quote(column.name)} {column.defined()}{place}"
+
+    def _do(self, change: TableChange) -> None:
+        match change:
+            case said.UpdateTableComment(comment):
+                self._others.append(f"COMMENT={literal(comment or '')}")
+            case said.AddColumn(field_name=path):
+                self._add(change, name=flat(path))
+            case said.RenameColumn(old_field_name=path, new_field_name=new):
+                self._rename(flat(path), name_of(new, what="Column"))
+            case said.UpdateColumnDefaultValue(field_name=path, new_default_value=value):
+                column = self._found(flat(path))
+                default = None if value is None else default_of(value, column=column.name, kind=column.kind)
+                self._put(column, replace(column, default=default))
+            case said.UpdateColumnType(field_name=path, new_type=kind):
+                column = self._found(flat(path))
+                self._put(column, replace(column, kind=type_of(kind, column=column.name)))
+            case said.UpdateColumnComment(field_name=path, new_comment=comment):
+                column = self._found(flat(path))
+                self._put(column, replace(column, comment=comment or ""))
+            case said.UpdateColumnNullability(field_name=path, nullable=nullable):
+                column = self._found(flat(path))
+                self._put(column, replace(column, nullable=nullable))
+            case said.UpdateColumnAutoIncrement(field_name=path, auto_increment=counts):
+                self._count(self._found(flat(path)), counts=counts)
+            case said.UpdateColumnPosition(field_name=path, new_position=position):
+                self._place(self._found(flat(path)), position)
+            case said.DeleteColumn(field_name=path, if_exists=if_exists):
+                self._delete(flat(path), if_exists=if_exists)
+            case said.AddTableIndex(index=index):
+                self._others.append(f"ADD {_key(index, named=[each.name for each in self.columns])}")
+            case said.DeleteTableIndex(name=name, if_exists=if_exists):
+                self._delete_key(name, if_exists=if_exists)
+            case _:
+                raise Unsupported("Properties of this source's tables cannot be changed: leave them as they are")
+
+    def _found(self, name: str) -> Column:
+        column = next((each for each in self.columns if each.name == name), None)
+        if column is None:
+            raise BadRequest(f"The table has no column {shown(name)}")
+        return column
+
+    def _put(self, column: Column, changed: Column) -> None:
+        self.columns[self.columns.index(column)] = changed
+
+    def _refuse_taken(self, name: str, *, but: Column | None = None) -> None:
+        if any(each is not but and each.name.lower() == name.lower() for each in self.columns):
+            raise BadRequest(f"The table has a column {shown(name)} already")
+
+    def _add(self, change: said.AddColumn, *, name: str) -> None:
+        self._refuse_taken(name)
+        told: Json = {
+            "name": name, "type": change.type, "comment": change.comment, "nullable": change.nullable,
+            "autoIncrement": change.auto_increment, "defaultValue": change.default_value,
+        }  # fmt: skip
+        column = column_of(told)
+        self.columns.append(column)
+        if change.position not in (None, "default", "DEFAULT"):
+            self._place(column, change.position)
+
+    def _rename(self, old: str, new: str) -> None:
+        column = self._found(old)
+        self._refuse_taken(new, but=column)
+        if old in self._moved or any(place.endswith(f" AFTER {quote(old)}") for place in self._moved.values()):
+            raise BadRequest(f"Column {shown(old)} is moved and renamed: rename it in a request of its own")
+        self._put(column, replace(column, name=new))
+
+    def _place(self, column: Column, position: object) -> None:
+        if isinstance(position, str) and position.lower() == "first":
+            place = " FIRST"
+        else:
+            after = text_at(as_object(position, "A position"), "after", where="A position")
+            if self._found(after) is column:
+                raise BadRequest(f"Column {shown(after)} cannot stand behind itself")
+            place = f" AFTER {quote(after)}"
+        self._moved.pop(column.name, None)
+        self._moved[column.name] = place
+
+    def _count(self, column: Column, *, counts: bool) -> None:
+        if counts:
+            _require_counting(column.kind, column=column.name)
+        nullable = column.nullable and not counts
+        self._put(
+            column,
+            replace(
+                column,
+                counts=counts,
+                nullable=nullable,
+                default=None if counts else column.default,
+                extra="auto_increment" if counts else "",
+            ),
+        )
+
+    def _delete(self, name: str, *, if_exists: bool) -> None:
+        if if_exists and all(each.name != name for each in self.columns):
+            return
+        column = self._found(name)
+        if column.was is None or name in self._moved:
+            raise BadRequest(f"Column {shown(name)} is changed and deleted in one request: leave the change out")
+        self.columns.remove(column)
+        self._gone.append(column.was)
+
+    def _delete_key(self, name: str, *, if_exists: bool) -> None:
+        if name in self.keys:
+            self._others.append("DROP PRIMARY KEY" if name == _PRIMARY else f"DROP INDEX {quote(name)}")
+        elif not if_exists:
+            raise BadRequest(f"The table has no primary key and no unique key {shown(name)}")
+
+
+def keys_told(rows: Iterable[tuple[str, str, int | None]]) -> list[Json]:
+    """Tell primary and unique keys, of the name of one, a column and how much of it counts, in their order. One over parts of columns is not told."""
+    found: dict[str, list[str]] = {}
+    partial: set[str] = set()
+    for name, column, part in rows:
+        found.setdefault(name, []).append(column)
+        if part is not None or column is None:
+            partial.add(name)
+    return [
+        {"indexType": PRIMARY if name == _PRIMARY else "UNIQUE_KEY", "name": name, "fieldNames": [[each] for each in columns]}
+        for name, columns in sorted(found.items(), key=lambda item: (item[0] != _PRIMARY, item[0]))
+        if name not in partial
+    ]  # fmt: skip

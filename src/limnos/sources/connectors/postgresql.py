@@ -1,0 +1,109 @@
+"""A PostgreSQL database as a catalog: SQLAlchemy's inspection to look, its DDL and Alembic's operations to change.
+
+May import SQLAlchemy, this package, `formats` for the shapes of requests, `model`, and `names` for paths. Knows no address: whoever opens it has checked that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import NoSuchTableError
+from sqlalchemy.schema import CreateSchema, CreateTable, SetColumnComment, SetTableComment
+
+from limnos.formats.iceberg.json_types import shown
+from limnos.model.errors import BadRequest, Unsupported
+from limnos.sources.connectors.alterations import PRIMARY, Alteration, index_parts, indexes_told
+from limnos.sources.connectors.capabilities import SchemaTold, TableTold
+from limnos.sources.connectors.columns import Names, column_of, column_told
+from limnos.sources.connectors.databases import Database, no_table, require_columns, require_no_layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.names.path import Levels
+
+_COMMENT = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = :schema"
+_COMMENTED = "COMMENT ON SCHEMA {} IS {}"
+
+
+class Postgresql(Database):
+    """A database, one of whose schemas is a schema here."""
+
+    SCHEMAS = "SELECT nspname FROM pg_namespace WHERE true"
+    SCHEMA = " AND nspname = :schema"
+    TABLES = (
+        "SELECT nspname, relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+        "WHERE relkind IN ('r', 'p') AND relpersistence != 't' AND nspname = :schema"
+    )
+    TABLE = " AND relname = :table"
+
+    def __init__(self, url: sa.URL, *, connect: dict[str, object], connections_max: int) -> None:
+        super().__init__(url, connect=connect, connections_max=connections_max)
+        known: Mapping[str, Callable[..., sa.types.TypeEngine[Any]]] = getattr(
+            self._engine.dialect, "ischema_names", {}
+        )
+        self._engine.dialect.ischema_names = Names(known)  # type: ignore[attr-defined]
+
+    def hides(self, schema: str) -> bool:
+        """Say whether a schema is the system's."""
+        return schema == "information_schema" or schema.startswith("pg_")
+
+    def _schema_told(self, connection: sa.Connection, schema: str) -> SchemaTold:
+        return SchemaTold(connection.scalar(sa.text(_COMMENT), {"schema": schema}), {})
+
+    def _schema_made(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
+        connection.execute(CreateSchema(schema))
+        if comment:
+            dialect = connection.dialect
+            text = str(sa.literal(comment).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+            connection.exec_driver_sql(_COMMENTED.format(dialect.identifier_preparer.quote_identifier(schema), text))
+
+    def _told(self, connection: sa.Connection, schema: str, *, table: str) -> TableTold:
+        inspector = sa.inspect(connection)
+        try:
+            columns = inspector.get_columns(table, schema=schema)
+            comment = inspector.get_table_comment(table, schema=schema)["text"]
+            indexes = indexes_told(inspector, table, schema=schema)
+        except NoSuchTableError:  # dropped since
+            raise no_table(table) from None
+        return TableTold(comment, [column_told(each, dialect=connection.dialect) for each in columns], indexes, {})
+
+    def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: Asked) -> None:
+        made = _table(connection, schema, table=table, asked=asked)
+        connection.execute(CreateTable(made))
+        if made.comment is not None:
+            connection.execute(SetTableComment(made))
+        for column in made.columns:
+            if column.comment is not None:
+                connection.execute(SetColumnComment(column))
+
+    def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
+        Alteration(connection, schema=schema, table=table).carry_out(changes)
+
+    def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
+        if target[:-1] != (schema,):
+            raise Unsupported("Tables of this source stay in their schema: leave newSchemaName out")
+        Alteration(connection, schema=schema, table=table).rename(target[-1])
+
+
+def _table(connection: sa.Connection, schema: str, *, table: str, asked: Asked) -> sa.Table:
+    require_no_layout(asked)
+    require_columns(asked)
+    columns = [column_of(each, dialect=connection.dialect) for each in asked.columns]
+    names = [each.name for each in columns]
+    if len(set(names)) != len(names):
+        raise BadRequest("Two columns have the same name: give each its own")
+    keys = [_key(each, names) for each in asked.indexes]
+    return sa.Table(table, sa.MetaData(), *columns, *keys, schema=schema, comment=asked.comment)
+
+
+def _key(index: Json, names: Sequence[object]) -> sa.PrimaryKeyConstraint | sa.UniqueConstraint:
+    name, columns = index_parts(index)
+    for column in columns:
+        if column not in names:
+            raise BadRequest(f"The table has no column {shown(column)}")
+    primary = str(index.get("indexType")).upper() == PRIMARY
+    return sa.PrimaryKeyConstraint(*columns, name=name) if primary else sa.UniqueConstraint(*columns, name=name)

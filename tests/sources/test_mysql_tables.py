@@ -1,0 +1,175 @@
+"""Tables of MySQL as values: types there and back, defaults of both families of servers, and changes as one statement."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.formats.gravitino import tables as said
+from limnos.model.errors import BadRequest, Unsupported
+from limnos.sources.connectors.mysql_states import state_of, text_of
+from limnos.sources.connectors.mysql_tables import Column, Draft, keys_told
+from limnos.sources.connectors.mysql_types import default_sql, default_told, type_of, type_told
+
+PLAIN = {
+    "boolean": "tinyint(1)", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "float": "float", "double": "double",
+    "long unsigned": "bigint unsigned", "string": "longtext", "date": "date", "time": "time", "time(6)": "time(6)", "timestamp": "datetime",
+    "timestamp(3)": "datetime(3)", "timestamp_tz(3)": "timestamp(3)", "binary": "longblob", "decimal(38,30)": "decimal(38,30)", "char(255)": "char(255)",
+    "varchar(65535)": "varchar(65535)", "fixed(16)": "binary(16)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ours, theirs", PLAIN.items())
+def test_words(ours: str, theirs: str) -> None:
+    """Each plain type has the word that the server has for it, and comes back."""
+    assert (type_of(ours, column="c"), type_told(theirs)) == (theirs, ours)
+
+
+@pytest.mark.parametrize(
+    "theirs, ours",
+    [
+        ("int(11)", "integer"),
+        ("bigint(20) unsigned", "long unsigned"),
+        ("bit(1)", "boolean"),
+        ("mediumtext", "string"),
+        ("blob", "binary"),
+    ],
+)
+def test_older_spellings(theirs: str, ours: str) -> None:
+    """Widths of numbers mean nothing, and sizes of long texts are not told."""
+    assert type_told(theirs) == ours
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["enum('X','y')", "decimal(40,2)", "int(5) unsigned zerofill", "tinytext", "geometry", "decimal(10,2) unsigned"],
+)
+def test_what_has_no_word_is_told_as_it_is(text: str) -> None:
+    """With its case, as values have one."""
+    assert type_told(text) == {"type": "external", "catalogString": text}
+
+
+WRONG = (
+    "decimal(39,2)",
+    "decimal(4,5)",
+    "char(256)",
+    "fixed(300)",
+    "timestamp(7)",
+    "varchar",
+    "uuid",
+    "enum('a')",
+    "int, b int",
+)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [*WRONG, {"type": "list", "elementType": "long"}, {"type": "external", "catalogString": "enum('a')"}, None, 7],
+)
+def test_wrong_types_are_refused(kind: object) -> None:
+    """Nothing that a caller says gets into a statement but what is known."""
+    with pytest.raises(BadRequest):
+        type_of(kind, column="c")
+
+
+@pytest.mark.parametrize(
+    "text, kind, extra, quoted, sql",
+    [
+        ("it's", "varchar(9)", "", False, "'it''s'"), ("7", "int", "", False, "'7'"), (None, "int", "", False, None), ("NULL", "varchar(9)", "", False, "'NULL'"),
+        ("CURRENT_TIMESTAMP(3)", "datetime(3)", "DEFAULT_GENERATED", False, "CURRENT_TIMESTAMP(3)"), ("(1 + 1)", "int", "DEFAULT_GENERATED", False, "((1 + 1))"),
+        ("b'101'", "bit(3)", "", False, "b'101'"), ("'it''s \\\\ 5%'", "varchar(9)", "", True, "'it''s \\ 5%'"), ("NULL", "int", "", True, None),
+        ("'a\\nb\\0'", "varchar(9)", "", True, "'a\nb\0'"), ("(1 + 1)", "int", "", True, "(1 + 1)"), ("7", "int", "", True, "7"),
+    ],
+)  # fmt: skip
+def test_defaults_are_said_again_as_they_were(
+    text: str | None, kind: str, extra: str, quoted: bool, sql: str | None
+) -> None:
+    """MySQL tells texts bare, MariaDB as SQL with backslashes of its own."""
+    assert default_sql(text, kind=kind, extra=extra, quoted=quoted) == sql
+
+
+def test_defaults_are_told() -> None:
+    """Literals, the time of now, and what is neither."""
+    assert default_told("'a''b'", "string") == {"type": "literal", "dataType": "string", "value": "a'b"}
+    assert default_told("'1'", "boolean") == {"type": "literal", "dataType": "boolean", "value": "true"}
+    assert default_told("-1.5", "double") == {"type": "literal", "dataType": "double", "value": "-1.5"}
+    assert default_told("(uuid())", "string") == {"type": "unparsed", "unparsedExpression": "(uuid())"}
+    assert [default_told(each, "string") for each in (None, "NULL")] == [None, None]
+
+
+def _draft() -> Draft:
+    return Draft(
+        [
+            Column("a", "int", was="a"),
+            Column("b", "varchar(9)", collation="latin1_bin", was="b"),
+            Column("c", "int", extra="STORED GENERATED", was="c"),
+        ],
+        ["k"],
+    )
+
+
+def test_changes_are_one_statement() -> None:
+    """A column that is changed twice is said once; one that is not is not said."""
+    draft = _draft()
+    draft.carry_out([
+        said.RenameColumn(("b",), "x`y"), said.UpdateColumnComment(("x`y",), "it's"), said.UpdateColumnNullability(("x`y",), False),
+        said.AddColumn(("n",), "long", position="first"), said.DeleteColumn(("c",)), said.DeleteTableIndex("k"), said.UpdateTableComment("t"),
+    ])  # fmt: skip
+
+    assert draft.statement("s", "t`") == (
+        "ALTER TABLE `s`.`t``` DROP COLUMN `c`, CHANGE COLUMN `b` `x``y` varchar(9) COLLATE latin1_bin NOT NULL COMMENT 'it''s', "
+        "ADD COLUMN `n` bigint NULL FIRST, DROP INDEX `k`, COMMENT='t'"
+    )
+
+
+def test_nothing_is_no_statement() -> None:
+    """Neither for no change, nor for one that changes nothing."""
+    draft = _draft()
+    draft.carry_out([said.UpdateColumnNullability(("a",), True), said.DeleteColumn(("none",), if_exists=True)])
+
+    assert draft.statement("s", "t") is None
+
+
+def test_what_would_be_lost_is_refused() -> None:
+    """A column with an expression can be dropped and not said anew."""
+    draft = _draft()
+    draft.carry_out([said.UpdateColumnComment(("c",), "x")])
+
+    with pytest.raises(Unsupported):
+        draft.statement("s", "t")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [said.UpdateColumnPosition(("a",), {"after": "a"})], [said.UpdateColumnPosition(("a",), "first"), said.RenameColumn(("a",), "z")],
+        [said.UpdateColumnPosition(("a",), {"after": "b"}), said.RenameColumn(("b",), "z")], [said.AddColumn(("n",), "long"), said.DeleteColumn(("n",))],
+        [said.UpdateColumnPosition(("a",), "first"), said.DeleteColumn(("a",))], [said.RenameColumn(("a",), "B")], [said.DeleteTableIndex("none")],
+    ],
+)  # fmt: skip
+def test_what_one_statement_cannot_say_is_refused(changes: list[said.TableChange]) -> None:
+    """With words, before anything is done."""
+    with pytest.raises(BadRequest):
+        _draft().carry_out(changes)
+
+
+def test_keys() -> None:
+    """The primary key first; keys over parts of columns or expressions are not told."""
+    rows = [("k", "a", None), ("k", "b", None), ("p", "a", 10), ("PRIMARY", "a", None)]
+    assert [(each["name"], each["indexType"], each["fieldNames"]) for each in keys_told(rows)] == [
+        ("PRIMARY", "PRIMARY_KEY", [["a"]]), ("k", "UNIQUE_KEY", [["a"], ["b"]]),
+    ]  # fmt: skip
+
+
+class _Refusal(Exception):
+    sqlstate = "HY000"
+
+
+@pytest.mark.parametrize(
+    "code, state", [(1050, "42P07"), (1142, "42501"), (1045, "28000"), (1067, "42000"), (1021, "HY000")]
+)
+def test_numbers_of_errors(code: int, state: str) -> None:
+    """Say more than the states that come with them."""
+    error = _Refusal(code, "words")
+
+    assert (state_of(error), text_of(error)) == (state, "words")
+    assert (state_of(None), text_of(ValueError("x"))) == ("", "x")
