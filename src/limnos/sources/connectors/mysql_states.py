@@ -1,6 +1,6 @@
 """Numbers of MySQL's and MariaDB's errors as SQLSTATEs as they are elsewhere: those that such servers send say little.
 
-Pure. Only what means something to a caller is here.
+Pure, and imports nothing of the product. Only what means something to a caller is here.
 """
 
 from __future__ import annotations
