@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +22,7 @@ from limnos.client import (
     UnexpectedAnswerError,
 )
 from limnos.client.flow import Request, retry_pause_s
+from tests.authority import Authority
 from tests.client.fake import Fake, running
 
 WHO = "/api/limnos/v1/whoami"
@@ -279,3 +282,15 @@ def test_iceberg_properties_connect_pyiceberg() -> None:
 def test_method_of_the_class_can_be_read() -> None:
     """On the class itself a call keeps its documentation."""
     assert "Tell which user" in (type(Client("http://h").server).whoami.__doc__ or "")
+
+
+def test_authorities_of_ones_own_are_handed_on(tmp_path: Path) -> None:
+    """PyIceberg is told of the file that the client believes; what is no such file is told before anything is sent."""
+    authority = Authority(tmp_path)
+    with Client("https://h:1", ca_file=authority.file) as client:
+        found: Mapping[str, object] = client.iceberg_properties("main")
+    (tmp_path / "no.pem").write_text("no certificate")
+
+    assert found["ssl"] == {"cabundle": str(authority.file)}
+    with pytest.raises(ArgumentError, match="no PEM file"):
+        Client("https://h:1", ca_file=tmp_path / "no.pem")

@@ -62,7 +62,7 @@ def engine_of(settings: Settings, bound: socket.socket) -> Engine:
 
     It reaches the server at the address that the server listens on.
     """
-    if not settings.sqlpp.enabled or importlib.util.find_spec("pyspark") is None:
+    if not has_engine(settings):
         return NoEngine()
     own = settings.engine
     slots = own.slots or max(SLOTS_LEAST, (os.cpu_count() or 1) + 1)
@@ -79,6 +79,11 @@ def engine_of(settings: Settings, bound: socket.socket) -> Engine:
         closed=(str(Path(settings.server.data).absolute()),),
     )
     return SparkEngine(start, idle_s=own.idle_s)
+
+
+def has_engine(settings: Settings) -> bool:
+    """Say whether a server has an engine, by its settings and by what is installed."""
+    return settings.sqlpp.enabled and importlib.util.find_spec("pyspark") is not None
 
 
 def _reached_at(bound: socket.socket) -> str:

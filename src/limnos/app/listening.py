@@ -92,7 +92,7 @@ def _begin(bound: socket.socket) -> None:
     bound.setblocking(False)
 
 
-def url_of(bound: socket.socket) -> str:
+def url_of(bound: socket.socket, *, scheme: str = "http") -> str:
     """Return the URL of a socket's address."""
     host, port = bound.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

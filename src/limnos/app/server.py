@@ -16,6 +16,7 @@ import msgspec
 
 from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.building import allowed_of, database_of, make_data_directory, open_store, warehouse_of
+from limnos.app.certificates import certificates_of
 from limnos.app.listening import can_listen, listen, listen_together, url_of
 from limnos.app.serving import serve, settle_memory
 from limnos.app.trouble import shown, told
@@ -43,6 +44,7 @@ def start(settings: Settings) -> int:
     if settings.log.level != "debug":
         logging.getLogger("alembic").setLevel(logging.WARNING)  # what it migrates, it tells at length
     with told(settings, database_of(settings)) as begun:
+        certificates = certificates_of(settings)
         count = settings.server.workers
         groups = [listen(settings)] if count == 1 else listen_together(settings, count)
 
@@ -54,15 +56,15 @@ def start(settings: Settings) -> int:
             make_data_directory(settings)
             migrate_store(database_of(settings))  # once, and here its trouble is told in full
             settle_memory()
-            return Workers(settings, groups, announce).run()
-        serve(settings, groups[0], announce)
+            return Workers(settings, groups, announce, certificates).run()
+        serve(settings, groups[0], announce, certificates=certificates)
     return 0
 
 
 def check(settings: Settings) -> list[CannotStart]:
     """Look whether a server could start: every trouble that it would meet."""
     problems: list[CannotStart] = []
-    for look in (can_listen, _can_write, _can_open):
+    for look in (can_listen, certificates_of, _can_write, _can_open):
         try:
             with told(settings, database_of(settings)):
                 look(settings)
@@ -139,7 +141,7 @@ async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:
 
 def _announce(settings: Settings, sockets: list[socket.socket]) -> None:
     """Say on standard output that it serves, and how to connect."""
-    url = url_of(sockets[0])
+    url = url_of(sockets[0], scheme="http" if settings.tls.certificate is None else "https")
     sys.stdout.write(f"ready {url}\n{_how_to_connect(settings, url)}")
     sys.stdout.flush()
     log.info("serving", url=url, extra=[s.getsockname()[1] for s in sockets[1:]], store=shown(database_of(settings)))

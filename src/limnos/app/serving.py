@@ -16,22 +16,27 @@ import uvloop
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import build
-from limnos.app.engines import engine_of
+from limnos.app.engines import engine_of, has_engine
 from limnos.app.executor import executor_of
 from limnos.app.leaving import heard_apart, leave_within
+from limnos.app.listening import bound_to
 from limnos.http.connection import LaneProtocol
 from limnos.http.guarded import GuardedProtocol
 
 if TYPE_CHECKING:
     import socket
+    import ssl
     from collections.abc import Callable, Iterator
 
     from limnos.app.building import Built
+    from limnos.app.certificates import Certificates
     from limnos.config.settings import Settings
 
 WAITING_PART = 0.8
 """Of the drain time, for requests in flight; what is left of it is for closing."""
 LEAVE_S_MIN = 1.0
+GOODBYE_S = 1.0
+"""How long a connection that is closed waits for its client to say the same: TLS has words for it, and few clients use them."""
 BEAT_S = 1.0
 """So often a worker lets its supervisor know that its loop turns."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
@@ -44,13 +49,15 @@ def serve(
     *,
     lifeline: int | None = None,
     beats: bool = False,
+    certificates: Certificates | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; `announce` is called when it serves, and again and again from then on if it `beats`.
 
     `lifeline` is the end of a pipe: when its other end is gone, whoever started this process is, too, and it stops.
+    With `certificates` the sockets speak TLS.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, sockets, announce, lifeline=lifeline, beats=beats))
+        runner.run(_serve(settings, sockets, announce, lifeline=lifeline, beats=beats, certificates=certificates))
 
 
 def leaves_within_s(drain_timeout_s: float) -> float:
@@ -65,6 +72,28 @@ class _Server(uvicorn.Server):
     let_go: Callable[[], object] | None = None
     """Called when it stops: answers whoever only waits."""
     is_leaving = False
+    tls: ssl.SSLContext | None = None
+    handshake_s = 0.0
+    inner: socket.socket | None = None
+    """A socket of loopback that speaks without TLS, for the server's own processes: no certificate names it."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, with limits on how long a handshake and a goodbye may take."""
+        self.servers = [await self._listening(each, self.tls) for each in sockets or ()]
+        if self.inner is not None:
+            self.servers.append(await self._listening(self.inner, None))
+        self.started = True
+
+    async def _listening(self, bound: socket.socket, tls: ssl.SSLContext | None) -> asyncio.Server:
+        return await asyncio.get_running_loop().create_server(
+            self._protocol, sock=bound, ssl=tls, backlog=self.config.backlog,
+            ssl_handshake_timeout=None if tls is None else self.handshake_s,
+            ssl_shutdown_timeout=None if tls is None else GOODBYE_S,
+        )  # fmt: skip
+
+    def _protocol(self) -> asyncio.Protocol:
+        made = self.config.http_protocol_class
+        return made(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)  # type: ignore[call-arg]
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -96,9 +125,11 @@ async def _serve(
     *,
     lifeline: int | None,
     beats: bool,
+    certificates: Certificates | None,
 ) -> None:
     built = build(settings)
-    built.services.engine = engine_of(settings, sockets[0])
+    inner = None if certificates is None or not has_engine(settings) else bound_to("127.0.0.1", 0)
+    built.services.engine = engine_of(settings, inner or sockets[0])
     beside: list[asyncio.Task[None]] = []
     try:
         await bootstrap(built.services, settings)
@@ -108,6 +139,11 @@ async def _serve(
             beside.append(asyncio.create_task(executor.run()))
         server = _Server(_config(built, settings))
         server.drain_timeout_s = settings.server.drain_timeout_s
+        server.handshake_s, server.inner = settings.server.head_timeout_s, inner
+        if certificates is not None:
+            certificates.look()
+            server.tls = certificates.context
+            beside.append(asyncio.create_task(certificates.run()))
         server.let_go = built.services.watch.close
         if lifeline is not None:
             asyncio.get_running_loop().add_reader(lifeline, _stop_alone, server, lifeline)

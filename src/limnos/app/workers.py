@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Sequence
 
+    from limnos.app.certificates import Certificates
     from limnos.config.settings import Settings
 
 log = get_logger("limnos.workers")
@@ -67,6 +68,7 @@ class Workers:
     settings: Settings
     sockets: Sequence[list[socket.socket]]
     announce: Callable[[], None]
+    certificates: Certificates | None = None
     workers: list[Worker] = field(default_factory=list)
     stopping_until: float | None = None
     announced: bool = False
@@ -156,7 +158,10 @@ class Workers:
             identity.name(worker.number)
             for reason, count in worker.starts.items():
                 STARTS[(reason,)] = count
-            serve(self.settings, worker.sockets, lambda: self._beat(worker), lifeline=self._lifeline[0], beats=True)
+            serve(
+                self.settings, worker.sockets, lambda: self._beat(worker), lifeline=self._lifeline[0], beats=True,
+                certificates=self.certificates,
+            )  # fmt: skip
             code = 0
         except BaseException:
             log.exception("worker failed", worker=worker.number)

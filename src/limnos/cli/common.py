@@ -50,6 +50,12 @@ class Common:
     )
     token_file: Annotated[Path | None, Parameter(help="File with an API token; also LIMNOS_TOKEN_FILE.")] = None
     user: Annotated[str | None, Parameter(help="User name, where the server believes names; also LIMNOS_USER.")] = None
+    ca_file: Annotated[
+        str | None,
+        Parameter(
+            env_var="LIMNOS_CA_FILE", help="PEM file of authorities to believe beside the machine's, with https://."
+        ),
+    ] = None
     timeout: Annotated[float, Parameter(help="Longest wait for an answer, in seconds.")] = 30.0
     output: Annotated[
         Format | None,
@@ -66,7 +72,9 @@ class Common:
         from limnos.client import Client
 
         token, user = self.credential(os.environ)
-        return Client(self.uri, token=token, user=user, metalake=self.metalake, timeout_s=self.timeout)
+        return Client(
+            self.uri, token=token, user=user, metalake=self.metalake, timeout_s=self.timeout, ca_file=self.ca_file
+        )
 
     def credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
         """Tell token and user, of which at most one is set. Raises UsageError when more than one flag names one."""

@@ -39,6 +39,8 @@ class Flags:
         tuple[str, ...],
         Parameter(negative="", help="Name by which clients reach this server, beside the listen address; repeatable."),
     ] = ()
+    certificate: Annotated[str | None, Parameter(help="PEM file of the server's certificate: it speaks TLS.")] = None
+    key: Annotated[str | None, Parameter(help="PEM file of the certificate's key.")] = None
     database: Annotated[str | None, Parameter(help="postgresql:// URL of a shared store; else an SQLite file.")] = None
     config: Annotated[Path | None, Parameter(help="TOML file with settings.")] = None
     access: Annotated[Literal["on", "off"] | None, Parameter(help="Whether roles and owners decide.")] = None
@@ -72,6 +74,8 @@ class Flags:
             "server.data": self.data,
             "server.listen": self.listen,
             "server.hosts": self.host_name or None,
+            "tls.certificate": self.certificate,
+            "tls.key": self.key,
             "database.url": self.database,
             "access.enabled": self.access,
             "server.admin": self.admin,

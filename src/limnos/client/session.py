@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ssl
 import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 from urllib.parse import urlsplit
@@ -98,7 +100,9 @@ class _Resources(Generic[S]):
 class _Target:
     """Where a client sends to and who it says it is."""
 
-    def __init__(self, uri: str, *, token: str | None, user: str | None, metalake: str) -> None:
+    def __init__(
+        self, uri: str, *, token: str | None, user: str | None, metalake: str, ca_file: str | Path | None
+    ) -> None:
         parts = urlsplit(uri)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ArgumentError(f"'{uri}' is not the address of a server; write for example http://127.0.0.1:8090")
@@ -109,16 +113,36 @@ class _Target:
         self.uri = uri.rstrip("/")
         self.token = token
         self.metalake = metalake
+        self.ca_file = None if ca_file is None else str(ca_file)
+        self.verify = True if ca_file is None else _believing(ca_file)
         # A proxy from the environment cannot reach this machine's own loopback for us.
         self.trust_env = parts.hostname not in _LOOPBACK
         self.headers = {"Accept": "application/json", "User-Agent": f"limnos/{__version__}", **_credential(token, user)}
 
     def iceberg_properties(self, catalog: str) -> dict[str, str]:
-        found = {"type": "rest", "uri": f"{self.uri}/iceberg", "warehouse": f"{self.metalake}/{catalog}"}
+        found = {
+            "type": "rest",
+            "uri": f"{self.uri}/iceberg",
+            "warehouse": f"{self.metalake}/{catalog}",
+        }
+        if self.ca_file is not None:
+            found["ssl"] = cast("str", {"cabundle": self.ca_file})  # PyIceberg says texts, and means this one, too
         return found | ({"token": self.token} if self.token else {})
 
     def lance(self) -> Door:
         return Door(self.uri, self.metalake, token=self.token, authorization=self.headers.get("Authorization"))
+
+
+def _believing(ca_file: str | Path) -> ssl.SSLContext:
+    """Return what believes the machine's authorities and those of a PEM file. Raises ArgumentError."""
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ArgumentError(
+            f"'{ca_file}' is no PEM file of authorities' certificates that can be read: {error}"
+        ) from None
+    return context
 
 
 def _credential(token: str | None, user: str | None) -> dict[str, str]:
@@ -159,7 +183,9 @@ def _unanswered(uri: str, error: httpx2.TransportError) -> UnavailableError:
 class _BlockingSender:
     def __init__(self, target: _Target, timeout_s: float) -> None:
         self.uri = target.uri
-        self.http = httpx2.Client(headers=target.headers, timeout=timeout_s, trust_env=target.trust_env)
+        self.http = httpx2.Client(
+            headers=target.headers, timeout=timeout_s, trust_env=target.trust_env, verify=target.verify
+        )
 
     def run(self, flow: Flow[T]) -> T:
         try:
@@ -209,7 +235,9 @@ class _BlockingSender:
 class _AsyncSender:
     def __init__(self, target: _Target, timeout_s: float) -> None:
         self.uri = target.uri
-        self.http = httpx2.AsyncClient(headers=target.headers, timeout=timeout_s, trust_env=target.trust_env)
+        self.http = httpx2.AsyncClient(
+            headers=target.headers, timeout=timeout_s, trust_env=target.trust_env, verify=target.verify
+        )
 
     async def run(self, flow: Flow[T]) -> T:
         try:
@@ -261,7 +289,7 @@ class Client(_Resources[Blocking]):
     """A blocking client of one server and one metalake.
 
     `uri` is the server's base, `http://127.0.0.1:8090`; give a `token`, or where the server believes names a `user`;
-    without either one is `anonymous`. Calls raise `ClientError` and its kinds; idempotent ones are repeated up to
+    without either one is `anonymous`. `ca_file` is a PEM file of authorities to believe beside the machine's. Calls raise `ClientError` and its kinds; idempotent ones are repeated up to
     twice when the server cannot be reached or asks to come again. Close it, or use it in a `with` statement.
     """
 
@@ -273,8 +301,9 @@ class Client(_Resources[Blocking]):
         user: str | None = None,
         metalake: str = "lake",
         timeout_s: float = 30,
+        ca_file: str | Path | None = None,
     ) -> None:
-        self._target = _Target(uri, token=token, user=user, metalake=metalake)
+        self._target = _Target(uri, token=token, user=user, metalake=metalake, ca_file=ca_file)
         self._sender = _BlockingSender(self._target, timeout_s)
         super().__init__(self._sender, metalake)
         self.lance = Lance(self._sender, Scope(metalake), door=self._target.lance())
@@ -315,8 +344,9 @@ class AsyncClient(_Resources[Awaited]):
         user: str | None = None,
         metalake: str = "lake",
         timeout_s: float = 30,
+        ca_file: str | Path | None = None,
     ) -> None:
-        self._target = _Target(uri, token=token, user=user, metalake=metalake)
+        self._target = _Target(uri, token=token, user=user, metalake=metalake, ca_file=ca_file)
         self._sender = _AsyncSender(self._target, timeout_s)
         super().__init__(self._sender, metalake)
         self.lance = AwaitedLance(self._sender, Scope(metalake), door=self._target.lance())

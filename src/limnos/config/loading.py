@@ -23,6 +23,8 @@ FLAGS: Mapping[str, str] = {
     "server.listen": "--listen",
     "server.insecure_listen": "--insecure-listen",
     "server.hosts": "--host-name",
+    "tls.certificate": "--certificate",
+    "tls.key": "--key",
     "storage.warehouse": "--warehouse",
     "storage.allowed_roots": "--allow-root",
     "storage.allowed_endpoints": "--allow-endpoint",

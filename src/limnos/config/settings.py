@@ -185,6 +185,25 @@ class Server(Section):
     )
 
 
+class Tls(Section):
+    """TLS on the server's own addresses: both settings, or neither."""
+
+    certificate: str | None = Field(
+        default=None,
+        description="PEM file of the server's certificate, with those between it and its authority behind it. Unset: no TLS.",
+    )
+    key: str | None = Field(
+        default=None,
+        description="PEM file of the certificate's key, without a password. Both are read again when they change.",
+    )
+
+    @model_validator(mode="after")
+    def _is_pair(self) -> Tls:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("tls.certificate and tls.key belong together: set both, or neither")
+        return self
+
+
 class Database(Section):
     """Which store the server uses."""
 
@@ -699,6 +718,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     server: Server = Server()
+    tls: Tls = Tls()
     database: Database = Database()
     access: Access = Access()
     oidc: Oidc = Oidc()

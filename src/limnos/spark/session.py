@@ -27,6 +27,7 @@ from limnos.model.errors import BadRequest, Unsupported
 from limnos.spark.jars import cache_directory, ensure_listener, ensure_runtime, installed_pyspark
 from limnos.spark.java import find_java
 from limnos.spark.lance.home import Home
+from limnos.spark.trust import java_options as trusting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +47,7 @@ _CATALOG_NAME = re.compile(r"\w[\w-]{0,63}", re.ASCII)
 # Spark hides values whose key matches this from its own displays; its default does not know `Authorization`.
 _REDACTION = "(?i)secret|password|token|access[.]?key|authorization"
 _HEADER = ".header.Authorization"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SET_LATER = "set on each session"
 """Stands for a credential where Spark starts. Its event log hides, of what jobs are told, only what it was started with."""
 
@@ -62,6 +64,7 @@ def session(
     config: Mapping[str, str] | None = None,
     lineage: bool = False,
     lance: bool = True,
+    ca_file: str | Path | None = None,
 ) -> SparkSession:
     """Return a SparkSession in which the catalogs of `metalake` at the server `uri` can be queried as `main.a.b.t`.
 
@@ -70,6 +73,7 @@ def session(
     URL. `config` adds to and overrides Spark settings. When the process already runs Spark, a new session of the same Spark is returned, with its
     own catalogs and credential. With `lineage` each statement's sources and targets are told to the server by OpenLineage's listener, under this
     credential: the one of the session that started Spark. With the extra `lance` the session has the source `limnos.lance`, unless `lance` is False.
+    `ca_file` is a PEM file of authorities that this process and its Spark believe beside the machine's, for a server with a certificate of one's own.
 
     Raises Unsupported (no PySpark, or one without an Iceberg runtime), Unavailable (no Java, archive not to be had),
     BadRequest (arguments that contradict each other), and with `catalogs` None what the client raises.
@@ -77,18 +81,19 @@ def session(
     _check_master(master)
     header = authorization(token=token, user=user)
     if catalogs is None:
-        with Client(uri, token=token, user=user, metalake=metalake) as client:
+        with Client(uri, token=token, user=user, metalake=metalake, ca_file=ca_file) as client:
             found = client.catalogs.list()
         catalogs = tuple(sorted(catalog.name for catalog in found if catalog.provider == PROVIDER))
     installed_pyspark()
     from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
 
-    running = _running_session(lineage=lineage)
+    running = _running_session(lineage=lineage, trusts_more=ca_file is not None)
     jar = None if running is not None else ensure_runtime()
     listener = ensure_listener() if lineage and running is None else None
+    options = None if ca_file is None or running is not None else trusting(Path(ca_file), cache_directory())
     settings = config_for(
         uri, metalake=metalake, catalogs=catalogs, authorization=header, master=master, jar=jar, listener=listener,
-        config=config,
+        config=config, java_options=options,
     )  # fmt: skip
     if running is not None:
         spark = running.newSession()
@@ -108,7 +113,9 @@ def session(
         if key.startswith(_CATALOG_PREFIX):
             spark.conf.set(key, value)
     if lance and find_spec("lance") is not None:
-        _register_lance(spark, Home(uri, metalake, token=token, user=user))
+        _register_lance(
+            spark, Home(uri, metalake, token=token, user=user, ca_file=None if ca_file is None else str(ca_file))
+        )
     return spark
 
 
@@ -163,6 +170,7 @@ def config_for(
     jar: Path | None = None,
     listener: Path | None = None,
     config: Mapping[str, str] | None = None,
+    java_options: str | None = None,
 ) -> dict[str, str]:
     """Return every Spark setting of such a session; pure.
 
@@ -176,6 +184,8 @@ def config_for(
         settings["spark.jars"] = archives
     if listener is not None:
         settings["spark.extraListeners"] = LISTENER
+    if java_options is not None:
+        settings[_JAVA_OPTIONS] = java_options
     if is_local(master):
         settings |= _local_settings()
     for name in catalogs:
@@ -187,6 +197,8 @@ def config_for(
             extra[key] = f"{own},{extra[key]}"
     if "spark.sql.extensions" in extra and EXTENSIONS not in extra["spark.sql.extensions"]:
         extra["spark.sql.extensions"] = f"{EXTENSIONS},{extra['spark.sql.extensions']}"
+    if _JAVA_OPTIONS in extra and java_options is not None:
+        extra[_JAVA_OPTIONS] = f"{java_options} {extra[_JAVA_OPTIONS]}"
     return settings | extra
 
 
@@ -274,7 +286,7 @@ def _iceberg(uri: str) -> str:
     return f"{uri.rstrip('/')}/iceberg"
 
 
-def _running_session(*, lineage: bool) -> SparkSession | None:
+def _running_session(*, lineage: bool, trusts_more: bool) -> SparkSession | None:
     """The Spark of this process, if it runs already; raises Unsupported when it was started without what is asked for."""
     from pyspark import SparkContext  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -292,6 +304,11 @@ def _running_session(*, lineage: bool) -> SparkSession | None:
         raise Unsupported(
             "This process already runs a Spark that tells no lineage, and a running Spark cannot begin to: stop it first "
             "(`spark.stop()`), or make the first session with lineage=True."
+        )
+    if trusts_more and "javax.net.ssl.trustStore" not in (context.getConf().get(_JAVA_OPTIONS) or ""):
+        raise Unsupported(
+            "This process already runs a Spark that believes the machine's authorities alone, and a running Spark cannot take in others: "
+            "stop it first (`spark.stop()`), or make the first session with `ca_file`."
         )
     return running
 

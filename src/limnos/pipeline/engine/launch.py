@@ -47,10 +47,18 @@ class Door:
     metalake: str = "lake"
     token: str | None = None
     user: str | None = None
+    ca_file: str | None = None
 
     def client(self, timeout_s: float = 60.0) -> Client:
         """A client through this door."""
-        return Client(self.uri, token=self.token, user=self.user, metalake=self.metalake, timeout_s=timeout_s)
+        return Client(
+            self.uri,
+            token=self.token,
+            user=self.user,
+            metalake=self.metalake,
+            timeout_s=timeout_s,
+            ca_file=self.ca_file,
+        )
 
 
 @contextmanager
@@ -93,6 +101,7 @@ def _started(door: Door, catalogs: Sequence[str], *, master: str, config: Mappin
         master=master,
         app_name="limnos-pipeline",
         config={**_SETTINGS, **(config or {})},
+        ca_file=door.ca_file,
     )
 
 

@@ -36,10 +36,18 @@ class Home:
     metalake: str
     token: str | None = field(default=None, repr=False)
     user: str | None = None
+    ca_file: str | None = None
 
     def client(self) -> Client:
         """Make a client of it, with patience: the server may have to start a process that reads tables, beside a busy Spark."""
-        return Client(self.uri, token=self.token, user=self.user, metalake=self.metalake, timeout_s=TIMEOUT_S)
+        return Client(
+            self.uri,
+            token=self.token,
+            user=self.user,
+            metalake=self.metalake,
+            timeout_s=TIMEOUT_S,
+            ca_file=self.ca_file,
+        )
 
     def namespace(self) -> LanceNamespace:
         """Connect as Lance's own clients do, to commit to a table whose versions the server keeps."""

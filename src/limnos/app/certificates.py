@@ -1,0 +1,163 @@
+"""The certificate that a server shows: read from two files, and read again when they change, while connections go on.
+
+May import `config`, `model`, `telemetry` and cryptography. Knows no socket: who listens is given one context for good, and each handshake on it is
+carried on by the newest pair. A context of its own for each pair, because one that was loaded with a second key of another kind would show either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cryptography import x509
+
+from limnos.model.errors import CannotStart
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter, Gauge
+
+if TYPE_CHECKING:
+    from limnos.config.settings import Settings
+
+log = get_logger("limnos.tls")
+LOOK_EVERY_S: Final = 1.0
+RELOADS = Counter(
+    "limnos_tls_reloads_total", "Changes of the files of certificate and key that were seen, by outcome.", ("outcome",)
+)
+ENDS = Gauge("limnos_tls_certificate_ends_seconds", "When the certificate in use ends, in seconds since 1970.")
+
+
+class NoCertificate(CannotStart):
+    """The files of certificate and key cannot be used: missing, of two keys, encrypted, or over."""
+
+    code = "certificate"
+
+
+class Pair(NamedTuple):
+    """A certificate with its key, ready for handshakes."""
+
+    context: ssl.SSLContext
+    starts: dt.datetime
+    ends: dt.datetime
+
+
+def pair_read(certificate: Path, key: Path) -> Pair:
+    """Read a pair of PEM files: the certificate, with those between it and its authority behind it, and the key. Raises NoCertificate."""
+    try:
+        leaf = x509.load_pem_x509_certificates(certificate.read_bytes())[0]
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except (OSError, ValueError) as error:  # of OpenSSL, too
+        raise NoCertificate(
+            f"The certificate {certificate} with the key {key} cannot be used",
+            why=_why(error),
+            advice="give PEM files that belong together, the key without a password, and let the server's user read them",
+        ) from error
+    return Pair(context, leaf.not_valid_before_utc, leaf.not_valid_after_utc)
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted, and nobody is asked for a password")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        told = (error.reason or "OpenSSL does not take them").lower().replace("_", " ")
+        return f"{told}: the key may be another certificate's"
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}"
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+def certificates_of(settings: Settings) -> Certificates | None:
+    """Return what a server shows by its settings; None for one that speaks without TLS. Raises NoCertificate, also for a certificate that is over."""
+    if settings.tls.certificate is None or settings.tls.key is None:
+        return None
+    return Certificates(Path(settings.tls.certificate), Path(settings.tls.key))
+
+
+class Certificates:
+    """The pair in use, and `context`, on which connections come in."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self._files = (certificate, key)
+        self._seen = _stamp(self._files)
+        self._pair = pair_read(certificate, key)
+        if self._pair.ends <= _now():
+            raise NoCertificate(
+                f"The certificate {certificate} is over",
+                why=f"it ended at {self._pair.ends:%Y-%m-%d %H:%M} UTC: no client would accept it",
+                advice="put a new one there, with its key, and start again; a server that runs takes a new one by itself",
+            )
+        if self._pair.starts > _now():
+            log.warning("the certificate does not count yet", starts=str(self._pair.starts))
+        self.context = self._pair.context
+        self.context.sni_callback = self._carry_on
+        self._told_over = False
+        self._use()
+
+    def _carry_on(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        """Go on with a handshake by the newest pair; asked for each, whether it names a host or not."""
+        connection.context = self._pair.context
+
+    def _use(self) -> None:
+        ENDS[()] = self._pair.ends.timestamp()
+        self._told_over = False
+        log.info("certificate in use", ends=str(self._pair.ends), file=str(self._files[0]))
+
+    def look(self) -> bool:
+        """Take a new pair if the files have changed; one that cannot be used leaves the old one in use. Says whether there is a new one."""
+        now = _stamp(self._files)
+        if now == self._seen:
+            return False
+        try:
+            pair = pair_read(*self._files)
+            _require_current(pair)
+        except NoCertificate as error:
+            self._seen = now
+            RELOADS[("refused",)] += 1
+            log.warning("a new certificate cannot be used, the old one stays", error=error.message, why=error.why)
+            return False
+        self._seen, self._pair = now, pair
+        RELOADS[("done",)] += 1
+        self._use()
+        return True
+
+    async def run(self, *, every_s: float = LOOK_EVERY_S) -> None:
+        """Look at the files again and again; a disk that hangs holds up this alone."""
+        while True:
+            await asyncio.sleep(every_s)
+            await asyncio.to_thread(self.look)
+            if self._pair.ends <= _now() and not self._told_over:
+                self._told_over = True
+                log.error("the certificate is over: clients refuse it", ended=str(self._pair.ends))
+
+
+def _require_current(pair: Pair) -> None:
+    if not pair.starts <= _now() < pair.ends:
+        raise NoCertificate(
+            "The new certificate does not count now",
+            why=f"it counts from {pair.starts} to {pair.ends}",
+            advice="have the authority give out one that counts, or look at this machine's clock",
+        )
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def _stamp(files: tuple[Path, Path]) -> tuple[object, ...]:
+    """Return what changes when a file is written or another one put in its place."""
+    found: list[object] = []
+    for file in files:
+        try:
+            told = file.stat()
+        except OSError as error:
+            found.append(error.errno)
+        else:
+            found.append((told.st_ino, told.st_size, told.st_mtime_ns))
+    return tuple(found)

@@ -1,0 +1,198 @@
+"""TLS on the server's own address, by real clients: who believes the authority is answered, also while the certificate is replaced."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+from cryptography import x509
+from pyiceberg.catalog import load_catalog
+
+from limnos.client import Client, UnavailableError
+from tests.authority import Authority
+from tests.integration.live import LiveServer, serving
+
+CALLERS = 64
+REPLACED = 4
+"""How often the certificate is replaced under load."""
+PATIENCE_S = 30
+LONG = 200_000
+IN_A_ROW = 20
+"""Connections that are shown the same certificate: both workers have taken some of so many."""
+
+
+class Lake:
+    """A server with TLS, its authority and its files."""
+
+    def __init__(self, directory: Path, *flags: str) -> None:
+        self.authority = Authority(directory)
+        self.files = directory / "lake.pem", directory / "lake.key"
+        self.serial = self.authority.give(*self.files)
+        self.flags = ("--certificate", str(self.files[0]), "--key", str(self.files[1]), *flags)
+        self.data = directory / "data"
+        self.server: LiveServer
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return urlsplit(self.server.uri).port or 0
+
+    def shown(self) -> int:
+        """The serial number of the certificate that a new connection is shown."""
+        with (
+            socket.create_connection(("127.0.0.1", self.port), timeout=10) as plain,
+            ssl.create_default_context(cafile=str(self.authority.file)).wrap_socket(
+                plain, server_hostname="localhost"
+            ) as secured,
+        ):
+            found = secured.getpeercert(binary_form=True)
+            assert found is not None
+            return x509.load_der_x509_certificate(found).serial_number
+
+    def wait_shown(self, serial: int, *, times: int = 1) -> None:
+        """Wait until so many connections in a row are shown a certificate: each worker has one of its own."""
+        until, row = time.monotonic() + PATIENCE_S, 0
+        while row < times:
+            assert time.monotonic() < until, "the new certificate was never shown"
+            row = row + 1 if self.shown() == serial else 0
+
+
+@pytest.fixture(scope="module", params=[(), ("--workers", "2")], ids=["one process", "two workers"])
+def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """A server that speaks TLS."""
+    made = Lake(tmp_path_factory.mktemp("tls"), *request.param)
+    with serving(made.data, *made.flags) as made.server:
+        yield made
+
+
+def test_our_client_believes_the_authority_it_is_given(lake: Lake) -> None:
+    """With `ca_file` it is answered; without, it says that no server it believes answers."""
+    assert lake.server.uri.startswith("https://")
+    with Client(lake.server.uri, token=lake.server.token, ca_file=lake.authority.file) as client:
+        assert client.whoami() == "admin"
+    with (
+        Client(lake.server.uri, token=lake.server.token) as client,
+        pytest.raises(UnavailableError, match="CERTIFICATE"),
+    ):
+        client.whoami()
+
+
+def test_pyiceberg_and_requests_are_answered(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyIceberg by the properties that our client gives, requests by its own setting.
+
+    A bundle of the environment goes before a session's own with requests, so there must be none.
+    """
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    with Client(lake.server.uri, token=lake.server.token, ca_file=lake.authority.file) as client:
+        catalog = load_catalog("main", **client.iceberg_properties("main"))
+    told = requests.get(f"{lake.server.uri}/health/ready", verify=str(lake.authority.file), timeout=10)
+
+    assert catalog.list_namespaces() == []
+    assert told.status_code == 200
+
+
+def test_curl_is_answered(lake: Lake) -> None:
+    """It believes the authority that it is told of."""
+    told = subprocess.run(
+        [shutil.which("curl") or "curl", "-sS", "--cacert", str(lake.authority.file), f"{lake.server.uri}/metrics"],
+        capture_output=True, text=True, timeout=30, check=True,
+    )  # fmt: skip
+
+    assert "limnos_tls_certificate_ends_seconds" in told.stdout
+
+
+def test_what_is_longer_than_a_record_arrives_whole(lake: Lake) -> None:
+    """In both directions: a record of TLS has 16 KiB at most."""
+    with requests.Session() as session:
+        session.headers["Authorization"] = f"Bearer {lake.server.token}"
+        url, believed = f"{lake.server.uri}/iceberg/v1/lake.main/namespaces", str(lake.authority.file)
+        session.post(url, json={"namespace": ["long"], "properties": {"long": "x" * LONG}}, verify=believed, timeout=30)
+        told = session.get(f"{url}/long", verify=believed, timeout=30).json()
+        session.delete(f"{url}/long", verify=believed, timeout=30)
+
+    assert told["properties"]["long"] == "x" * LONG
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_old_tls_and_no_tls_are_not_answered(lake: Lake) -> None:
+    """TLS 1.1 ends in the handshake; a request in plain text gets not a byte of an answer."""
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+    old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    with socket.create_connection(("127.0.0.1", lake.port), timeout=10) as plain, pytest.raises(ssl.SSLError):
+        old.wrap_socket(plain, server_hostname="localhost")
+    with socket.create_connection(("127.0.0.1", lake.port), timeout=10) as plain:
+        plain.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+        assert b"HTTP/1.1" not in plain.recv(1000)
+
+
+def test_certificate_is_replaced_under_load(lake: Lake) -> None:
+    """Sixty-four callers ask all the while, on connections that they keep and on new ones: no request fails."""
+    failed: list[str] = []
+    counts = [0] * CALLERS
+    over = threading.Event()
+
+    def ask(number: int) -> None:
+        session = requests.Session()
+        session.headers["Authorization"] = f"Bearer {lake.server.token}"
+        while not over.is_set():
+            try:
+                told = session.get(
+                    f"{lake.server.uri}/api/limnos/v1/whoami", verify=str(lake.authority.file), timeout=PATIENCE_S,
+                    headers={"Connection": "close"} if number % 2 else {},
+                )  # fmt: skip
+            except requests.RequestException as error:
+                failed.append(repr(error))
+                return
+            if told.status_code != 200:
+                failed.append(told.text)
+            counts[number] += 1
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(CALLERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        for turn in range(REPLACED):
+            lake.wait_shown(lake.authority.give(*lake.files, rsa_key=turn % 2 == 0), times=IN_A_ROW)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+    assert not failed, failed[:3]
+    assert all(counts)
+
+
+def test_a_broken_pair_leaves_the_old_one(lake: Lake) -> None:
+    """The log says why, and the next good pair is taken without a start."""
+    good = lake.authority.give(*lake.files)
+    lake.wait_shown(good, times=IN_A_ROW)
+    lake.files[1].write_bytes(b"no key")
+    log = next(lake.data.parent.glob("data.*.log"))
+    until = time.monotonic() + PATIENCE_S
+    while "cannot be used, the old one stays" not in log.read_text():
+        assert time.monotonic() < until, "the broken pair was not told of"
+        time.sleep(0.1)
+
+    assert lake.shown() == good
+    lake.wait_shown(lake.authority.give(*lake.files), times=IN_A_ROW)
+
+
+def test_a_certificate_that_is_over_is_told_at_the_start(tmp_path: Path) -> None:
+    """The server does not start, and `server check` finds it too."""
+    lake = Lake(tmp_path)
+    lake.authority.give(*lake.files, starts=-2, ends=-1)
+    with pytest.raises(AssertionError, match="is over"), serving(lake.data, *lake.flags):
+        pass
