@@ -85,8 +85,6 @@ def session(
             found = client.catalogs.list()
         catalogs = tuple(sorted(catalog.name for catalog in found if catalog.provider == PROVIDER))
     installed_pyspark()
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
-
     running = _running_session(lineage=lineage, trusts_more=ca_file is not None)
     jar = None if running is not None else ensure_runtime()
     listener = ensure_listener() if lineage and running is None else None
@@ -98,15 +96,8 @@ def session(
     if running is not None:
         spark = running.newSession()
     else:
-        builder = SparkSession.builder.master(master).appName(app_name)
-        for key, value in settings.items():
-            if not key.startswith(_CATALOG_PREFIX):
-                builder = builder.config(key, value)
-            elif key.endswith(_HEADER):
-                builder = builder.config(key, _SET_LATER)
         told = lineage_environment(uri, metalake=metalake, authorization=header) if lineage else {}
-        with _environment(_launch_environment(master) | told):
-            spark = builder.getOrCreate()
+        spark = _started(settings, _launch_environment(master) | told, master=master, app_name=app_name)
     for name in catalogs:
         spark.conf.unset(f"{_CATALOG_PREFIX}{name}{_HEADER}")
     for key, value in settings.items():
@@ -117,6 +108,22 @@ def session(
             spark, Home(uri, metalake, token=token, user=user, ca_file=None if ca_file is None else str(ca_file))
         )
     return spark
+
+
+def _started(
+    settings: Mapping[str, str], environment: Mapping[str, str | None], *, master: str, app_name: str
+) -> SparkSession:
+    """Start Spark with all settings but those of catalogs, which are set on each session."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
+
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for key, value in settings.items():
+        if not key.startswith(_CATALOG_PREFIX):
+            builder = builder.config(key, value)
+        elif key.endswith(_HEADER):
+            builder = builder.config(key, _SET_LATER)
+    with _environment(environment):
+        return builder.getOrCreate()
 
 
 def another(
