@@ -96,13 +96,14 @@ class Certificates:
         if self._pair.starts > _now():
             log.warning("the certificate does not count yet", starts=str(self._pair.starts))
         self.context = self._pair.context
-        self.context.sni_callback = self._carry_on
+
+        def carry_on(connection: ssl.SSLObject, *_: object) -> None:
+            """Go on with a handshake by the newest pair; asked for each, whether it names a host or not."""
+            connection.context = self._pair.context
+
+        self.context.sni_callback = carry_on
         self._told_over = False
         self._use()
-
-    def _carry_on(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        """Go on with a handshake by the newest pair; asked for each, whether it names a host or not."""
-        connection.context = self._pair.context
 
     def _use(self) -> None:
         ENDS[()] = self._pair.ends.timestamp()
