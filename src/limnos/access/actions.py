@@ -72,6 +72,7 @@ class Action(StrEnum):
     TABLE_REGISTER = "table_register", Kind.NAMESPACE
     TABLE_LOAD = "table_load", Kind.TABLE
     TABLE_READ = "table_read", Kind.TABLE
+    TABLE_SCAN = "table_scan", Kind.TABLE
     TABLE_EXISTS = "table_exists", Kind.TABLE, Kind.VIEW
     TABLE_MAY_PROBE = "table_may_probe", Kind.TABLE, Kind.VIEW
     TABLE_ALTER = "table_alter", Kind.TABLE
@@ -155,6 +156,7 @@ class Action(StrEnum):
     ROLE_ASSIGN = "role_assign", Kind.METALAKE, Kind.ROLE, Kind.USER, Kind.GROUP
 
     PRIVILEGE_GRANT = "privilege_grant", *CONTAINERS, *LEAVES, Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE
+    RESTRICT = "restrict", Kind.NAMESPACE, Kind.TABLE
     PROTECT = "protect", Kind.CATALOG, Kind.NAMESPACE, *LEAVES
     UNPROTECT = "unprotect", Kind.CATALOG, Kind.NAMESPACE, *LEAVES
     UNDROP = "undrop", Kind.NAMESPACE, *LEAVES

@@ -129,6 +129,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_REGISTER: inside(_CREATE_TABLE),
     Action.TABLE_LOAD: inside(_SELECT, _MODIFY, _TABLE),  # partitions and statistics too
     Action.TABLE_READ: inside(_SELECT, _TABLE),  # its rows, where the server reads them for somebody
+    Action.TABLE_SCAN: inside(_SELECT, _MODIFY, _TABLE),  # its columns, and rows by scan planning, as far as restrictions let
     # Anyone who works with tables or views may ask whether the name is taken.
     Action.TABLE_EXISTS: inside(_SELECT, _MODIFY, _CREATE_TABLE, _SELECT_VIEW, _CREATE_VIEW, _TABLE, _VIEW),
     # Who may not load a table but works with views or creates tables here learns that it does not exist.
@@ -308,6 +309,7 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.PROTECT: _PROTECT,
         Action.UNPROTECT: _UNPROTECT,
         Action.PRIVILEGE_GRANT: _PRIVILEGE_GRANT,
+        Action.RESTRICT: _PRIVILEGE_GRANT,  # see, set and remove restrictions: who gives rights says how far they go
         Action.EXPLAIN_OTHERS: _managed(Privilege.MANAGE_GRANTS),  # on the object or above it
     }
 )

@@ -37,6 +37,7 @@ from limnos.client.objects import Objects
 from limnos.client.owners import Owners
 from limnos.client.protection import Protection
 from limnos.client.reports import Reports
+from limnos.client.restrictions import Restrictions
 from limnos.client.roles import Roles
 from limnos.client.runs import Pipelines, Runs
 from limnos.client.schemas import Schemas
@@ -87,6 +88,7 @@ class _Resources(Generic[S]):
         self.reports = Reports(sender, scope)
         self.lineage = Lineage(sender, scope)
         self.protection = Protection(sender, scope)
+        self.restrictions = Restrictions(sender, scope)
         self.access = Access(sender, scope)
         self.changes = Changes(sender, scope)
         self.webhooks = Webhooks(sender, scope)

@@ -238,6 +238,27 @@ class Protector(msgspec.Struct, frozen=True):
     set_at: str
 
 
+class Named(msgspec.Struct, frozen=True):
+    """Users, groups and roles by their names."""
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+
+
+class ReadRestriction(msgspec.Struct, frozen=True, rename={"unless": "except"}):
+    """A restriction of a table or namespace: the filter as an expression of Iceberg REST, masks by column, whom it binds (nobody named: everybody) and whom not."""
+
+    name: str
+    on: ObjectName
+    masks: dict[str, str]
+    to: Named
+    unless: Named
+    set_by: str
+    set_at: str
+    filter: Json | None = None
+
+
 class Owner(msgspec.Struct, frozen=True):
     """Who owns an object; `type` is `user` or `group`."""
 

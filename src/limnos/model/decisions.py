@@ -14,6 +14,7 @@ import msgspec
 
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.privileges import shown
+from limnos.model.restrictions import CLOSED_TO
 from limnos.names.display import render_part
 
 ABSENT_ID: Final = -1
@@ -25,7 +26,7 @@ OWNER: Final = "OWNER"
 SERVICE_ADMIN: Final = "SERVICE_ADMIN"
 """Stands in a missing factor's `privilege` when only a service admin may."""
 
-FactorKind = Literal["owner", "allow", "deny", "missing", "service-admin", "member", "self", "access-off", "lent"]
+FactorKind = Literal["owner", "allow", "deny", "missing", "service-admin", "member", "self", "access-off", "lent", "restricted"]
 
 _HAS_MAX: Final = 4
 
@@ -129,7 +130,8 @@ class Decision(msgspec.Struct, frozen=True):
     def _lacking(self) -> str:
         gaps = [f for f in self.factors if f.kind in ("missing", "deny")]
         clauses = [_clause(list(group)) for _, group in groupby(gaps, key=lambda f: f.clause)]
-        held = self._held(tuple(f for f in self.factors if f.kind not in ("missing", "deny")))
+        clauses += [f"{_holding(f)} ({CLOSED_TO})" for f in self.factors if f.kind == "restricted"][:_HAS_MAX]
+        held = self._held(tuple(f for f in self.factors if f.kind not in ("missing", "deny", "restricted")))
         return " and ".join(clauses) + (f", {held}" if held and clauses else held)
 
     def _held(self, factors: tuple[Factor, ...]) -> str:
@@ -187,6 +189,8 @@ def _holding(factor: Factor) -> str:
                 if factor.object_id
                 else f"no right by views: {factor.object_name}"
             )
+        case "restricted":
+            return f"restriction {factor.privilege} of {factor.object_name}"
         case "service-admin":
             return "the rights of a service admin"
         case "access-off":

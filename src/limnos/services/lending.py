@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.access.restrictions import CLOSED
 from limnos.formats.iceberg.view_names import Room, names
 from limnos.model.decisions import Factor, Link, display_names
 from limnos.model.errors import BadRequest, Forbidden
@@ -110,12 +111,16 @@ def _walk(scene: Scene, thing: Thing, through: Through, refused: Decision) -> tu
     """Go from the caller to the thing, each link by the right of the one before. Raises _Broken."""
     if any(factor.kind == "deny" for factor in refused.factors):
         raise _Broken(f"the right is denied to {refused.user}, which no view lifts")
+    if any(factor.kind == "restricted" for factor in refused.factors):
+        raise _Broken(f"a restriction binds {refused.user}, which no view lifts")
     lender, factors, room = _Lender(refused.user, None), [], Room()
     for view in through:
         chain = _step(scene, lender, Kind.VIEW, view, room=room)
         lender = _lender_of(scene, view, chain)
         factors.append(Factor("lent", None, chain[0].id, Kind.VIEW.word, display_names(chain)[0]))
     chain = _step(scene, lender, thing.kind, thing.path, room=room, action=thing.action)
+    if thing.action in CLOSED and scene.bindings_of(refused.user, chain):
+        raise _Broken(f"a restriction binds {refused.user}, which no view lifts")
     return chain, msgspec.structs.replace(refused, allowed=True, factors=tuple(factors))
 
 

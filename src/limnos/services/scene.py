@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 from limnos.access.actions import Action
 from limnos.access.authentication import user_of
 from limnos.access.decide import decide, wave_through
+from limnos.access.restrictions import CLOSED, bindings, closed
 from limnos.access.subjects import principal_of, subject_of
 from limnos.model.decisions import Decision, Link
 from limnos.model.entities import Document, Node, Principal, RoleEntity
@@ -20,10 +21,11 @@ from limnos.model.permits import Permit
 from limnos.model.principals import Subject
 from limnos.names.iceberg import render
 from limnos.view.cold import Cold, need
-from limnos.view.keys import ABSENT, document_key, name_key, node_key, owner_key, path_key
+from limnos.view.keys import ABSENT, document_key, name_key, node_key, owner_key, path_key, restrictions_key
 
 if TYPE_CHECKING:
     from limnos.access.authentication import Credential
+    from limnos.access.restrictions import Binding
     from limnos.model.decisions import Chain
     from limnos.model.records import CatalogRecord, MetalakeRecord
     from limnos.names.path import Levels
@@ -432,7 +434,23 @@ class Scene:
         if not self.rules.access_enabled:
             return wave_through(subject, action, chain, revision=self.stamps)
         try:
-            return decide(subject, action, chain, self.owner_of, revision=self.stamps)
+            found = decide(subject, action, chain, self.owner_of, revision=self.stamps)
+        except Cold:
+            self._want_owners(chain)
+            raise
+        binding = self.bindings_of(user, chain) if found.allowed and action in CLOSED else ()
+        return closed(found, binding, chain) if binding else found
+
+    def bindings_of(self, user: str, chain: Chain) -> tuple[Binding, ...]:
+        """Return the read restrictions that bind a user on what the chain begins with; none with access control off."""
+        if not self.rules.access_enabled or self.settled.catalog is None:
+            return ()
+        held = need(self.view, restrictions_key(self.zone), zone=self.zone).by_object
+        if not held:
+            return ()
+        subject, active = (self.subject, self.active) if user == self.user else (self.subject_of(user), None)
+        try:
+            return bindings(subject, chain, held, self.owner_of, active=active)
         except Cold:
             self._want_owners(chain)
             raise

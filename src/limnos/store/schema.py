@@ -272,6 +272,18 @@ protection = Table(
 )
 Index("protection_zone", protection.c.zone)
 
+restriction = Table(
+    "restriction",
+    metadata,
+    Column("object_id", Id, primary_key=True, autoincrement=False),
+    Column("name", Name, primary_key=True),
+    Column("zone", Id, nullable=False),
+    Column("terms", Text, nullable=False),
+    Column("set_by", Text, nullable=False),
+    Column("set_at", Id, nullable=False),
+)
+Index("restriction_zone", restriction.c.zone)
+
 metrics_report = Table(
     "metrics_report",
     metadata,

@@ -26,6 +26,7 @@ from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
 from limnos.store.principals import PrincipalWrites
 from limnos.store.protection import ProtectionWrites
+from limnos.store.restrictions import RestrictionWrites
 from limnos.store.roles import RoleWrites
 from limnos.store.runs import RunWrites
 from limnos.store.sqlpp_locks import SqlppLockWrites
@@ -183,6 +184,11 @@ class Tx:
     def protection(self) -> ProtectionWrites:
         """What may not be dropped."""
         return ProtectionWrites(self)
+
+    @property
+    def restrictions(self) -> RestrictionWrites:
+        """What may be read of tables."""
+        return RestrictionWrites(self)
 
     @property
     def trash(self) -> TrashWrites:

@@ -17,6 +17,7 @@ from limnos.store import (
     nesting,
     pipelines,
     reports,
+    restrictions,
     roles,
     runs,
     statistics,
@@ -37,7 +38,7 @@ def feed_prune(tx: Tx, *, keep_ms: int) -> int:
 
 
 SWEEPS: tuple[Sql, ...] = (
-    roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS,
+    roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS,
     lance_versions.SWEEP, *statistics.SWEEPS, fileset_places.SWEEP,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from limnos.model.entities import Change, Document, Listing, Node
 from limnos.model.kinds import Kind
-from limnos.store import attachments, documents, nodes, owners, principals, roles, tokens
+from limnos.model.restrictions import Restrictions
+from limnos.store import attachments, documents, nodes, owners, principals, restrictions, roles, tokens
 from limnos.store.sql import Load
 from limnos.view import listings
 from limnos.view.keys import (
@@ -30,6 +31,7 @@ from limnos.view.keys import (
     principal_id_key,
     principal_key,
     principals_key,
+    restrictions_key,
     role_key,
     roles_key,
     rules_key,
@@ -61,6 +63,7 @@ _READS: dict[str, Callable[..., Load[Value]]] = {
     "all roles": roles.roles_read,
     "roles on": lambda object_id, _: roles.roles_on_read(object_id),
     "attached": attachments.attached_read,
+    "restrictions": restrictions.restrictions_read,
     "token": tokens.token_read,
     "tokens": tokens.tokens_read,
 }
@@ -140,6 +143,8 @@ def _touched_by_node(change: Change) -> list[Key]:
     node_id, space, kind = change.node_id, change.name_space, change.kind
     if change.operation in ("attach", "detach"):
         return [attached_key(kind, change.object_id)]
+    if change.operation in ("restrict", "unrestrict"):
+        return [restrictions_key(change.zone)]
     if change.operation == "commit":
         return [document_key(node_id)]
     if change.operation == "own":
@@ -211,6 +216,8 @@ def size_of(key: Key, value: Value) -> int:
         return base + 300 + len(value.body)
     if isinstance(value, Listing):
         return base + 100 * len(value.names)
+    if isinstance(value, Restrictions):
+        return base + value.size
     if isinstance(value, tuple):
         return base + 120 * len(value) + (100 * len(value[1]) if len(value) > 1 and isinstance(value[1], tuple) else 0)
     return base + (400 if isinstance(value, Node) else 0)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from limnos.model.attachments import Attachment
     from limnos.model.entities import Document, Grant, Listing, Node, Principal, RoleEntity, Token
     from limnos.model.kinds import Kind
+    from limnos.model.restrictions import Restrictions
 
     V_co = TypeVar("V_co", default=Any, covariant=True)
 
@@ -139,6 +140,11 @@ def roles_on_key(object_id: int, metalake_id: int) -> Key[tuple[str, ...]]:
 def attached_key(kind: Kind, object_id: int) -> Key[tuple[Attachment, ...]]:
     """The tags, or policies, that are on an object itself or on its columns, dropped ones among them."""
     return ("attached", kind, object_id)
+
+
+def restrictions_key(zone: int) -> Key[Restrictions]:
+    """All restrictions of a catalog: nearly always there are none or few, so one fact tells of every table."""
+    return ("restrictions", zone)
 
 
 def token_key(token_id: int) -> Key[Token | None]:

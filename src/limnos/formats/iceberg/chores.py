@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
-from limnos.formats.iceberg import requirements, updates, view_metadata, view_updates
+from limnos.formats.iceberg import read_restrictions, requirements, row_filters, updates, view_metadata, view_updates
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.repeats import build
@@ -163,6 +163,25 @@ def refs_only(body: bytes) -> list[bytes]:
     return [iceberg_metadata.encode(iceberg_metadata.refs_only(iceberg_metadata.decode(body)))]
 
 
+def filter_read(text: bytes) -> list[bytes]:
+    """Read a row filter that is written as SQL writes conditions, and give its normal form. Raises BadRequest."""
+    from pyiceberg.expressions.parser import parse  # noqa: PLC0415 - as above
+    from pyparsing import ParseException  # noqa: PLC0415 - takes a while to load, and hardly any chore is one of these
+
+    try:
+        found = parse(text.decode())
+    except (ParseException, ValueError) as error:
+        raise BadRequest(f"This is no condition on columns, as region = 'EU' and amount < 100 is: {error}") from None
+    told = msgspec.json.decode(found.model_dump_json())
+    return [msgspec.json.encode(row_filters.filter_read(told))]
+
+
+def restricted(body: bytes, bound: bytes) -> list[bytes]:
+    """Reduce a document to what a restricted reader may know."""
+    terms = msgspec.json.decode(bound, type=read_restrictions.Bound)
+    return [iceberg_metadata.encode(read_restrictions.restricted(iceberg_metadata.decode(body), terms))]
+
+
 CHORES: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-commit": commit,
     "iceberg-commit-create": commit_create,
@@ -170,6 +189,8 @@ CHORES: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-register": register,
     "iceberg-relocate": relocate,
     "iceberg-refs-only": refs_only,
+    "iceberg-filter": filter_read,
+    "iceberg-restricted": restricted,
     "iceberg-view-create": view_create,
     "iceberg-view-commit": view_commit,
     "iceberg-view-register": view_register,

@@ -36,3 +36,22 @@ def field_ids_of(body: bytes) -> dict[str, int]:
         return {}
     current = next((each for each in found.schemas if each.number == found.current), found.only)
     return {} if current is None else {field.name: field.id for field in current.fields}
+
+
+class _Whole(msgspec.Struct, frozen=True):
+    current: int | None = msgspec.field(name="current-schema-id", default=None)
+    schemas: tuple[dict[str, object], ...] = ()
+    only: dict[str, object] | None = msgspec.field(name="schema", default=None)
+
+
+_WHOLE = msgspec.json.Decoder(_Whole)
+
+
+def schema_of(body: bytes) -> dict[str, object]:
+    """Return the current schema whole; one without columns where the metadata is not as it should be."""
+    try:
+        found = _WHOLE.decode(body)
+    except msgspec.DecodeError:
+        return {"fields": []}
+    current = next((each for each in found.schemas if each.get("schema-id") == found.current), found.only)
+    return {"fields": []} if current is None else current

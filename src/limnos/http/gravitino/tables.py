@@ -6,7 +6,7 @@ change says is told in `formats.gravitino`, what it does is a commit like any ot
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -26,7 +26,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege, parse_privilege
 from limnos.model.records import BLANK_TABLE
 from limnos.names.path import check_gravitino_name
-from limnos.services import iceberg_tables, lance_describing, source_tables, tables
+from limnos.services import iceberg_tables, lance_describing, restricted, source_tables, tables
 from limnos.services.evolving import table_evolve
 from limnos.services.iceberg_tables import TableRequest
 from limnos.services.lance_describing import At
@@ -110,12 +110,19 @@ async def tables_list(request: Request, ctx: Context) -> Response:
     return identifiers([metalake, catalog, schema], found)
 
 
+class _Restricted(NamedTuple):
+    """A table as somebody may see it whom read restrictions bind."""
+
+    node: Node
+    sight: restricted.Sight
+
+
 async def table_load(request: Request, ctx: Context) -> Response:
     """Answer one table with its columns; a Lance table's are read from its files. `privileges` may ask for more than a load."""
     metalake, catalog, schema, name = names_of(request)
     scope, action = Scope(metalake, catalog), _action(request)
 
-    def read(scene: Scene) -> Levels | Response | Sought:
+    def read(scene: Scene) -> Levels | Response | Sought | _Restricted:
         levels = levels_within(scene, codec_of(scene).split(schema))
         if format_of(scene) == SOURCE:
             return seek(scene, Kind.TABLE, path=(*levels, name), action=action)
@@ -123,6 +130,8 @@ async def table_load(request: Request, ctx: Context) -> Response:
             if action is not Action.TABLE_LOAD:
                 tables.table_find(scene, levels, name, action, wanted=LANCE)
             return (*levels, name)
+        if action is Action.TABLE_LOAD and (sight := restricted.table_sight(scene, levels, name)).bound is not None:
+            return _Restricted(scene.node(sight.document.node_id), sight)
         node = tables.table_find(scene, levels, name, action).entity
         response = ok(table=_iceberg_table(node, scene.document(node.id)))
         if request.may_be_kept:
@@ -135,6 +144,8 @@ async def table_load(request: Request, ctx: Context) -> Response:
         return found
     if isinstance(found, Sought):
         return ok(table=_source_table(await source_tables.table_load(ctx, found), name=name))
+    if isinstance(found, _Restricted):
+        return ok(table=_iceberg_table(found.node, await restricted.document_shown(ctx, found.sight)))
     state = await lance_describing.table_describe(ctx, scope, levels=found, at=At(), detailed=True, looks=False)
     return ok(table=_lance_table(state, name=name))
 

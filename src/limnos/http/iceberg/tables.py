@@ -17,6 +17,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.files import is_local
 from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.read_restrictions import as_told
 from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
 from limnos.http.iceberg.vended import delegates_of, is_asked, told
@@ -25,7 +26,7 @@ from limnos.model.errors import BadRequest, IllegalName, LimnosError, NotFound
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
 from limnos.names.path import check_part
-from limnos.services import commits, iceberg_tables, reports, tables
+from limnos.services import commits, iceberg_tables, reports, restricted, tables
 from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
 from limnos.services.credentials import table_credentials
 from limnos.services.lasting import lasting_of
@@ -33,6 +34,7 @@ from limnos.services.scene import Scope
 from limnos.services.sqlpp_fence import proof_of
 
 if TYPE_CHECKING:
+    from limnos.formats.iceberg.read_restrictions import Bound
     from limnos.http.request import Request
     from limnos.model.entities import Document
     from limnos.model.records import CatalogRecord
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
     from limnos.services.lasting import Lasting
     from limnos.services.pages import Page
+    from limnos.services.restricted import Sight
     from limnos.services.scene import Scene
     from limnos.services.sqlpp_fence import Proof
 
@@ -57,6 +60,7 @@ class End(NamedTuple):
 
 
 _PLAIN_END = End(told(None, Scope(None), levels=()))
+_BY_SERVER = b',"config":{"scan-planning-mode":"server"}'
 _GLANCE_BYTES_MAX = 4 << 10
 """Of requirements: assert-create stands alone."""
 
@@ -155,18 +159,21 @@ async def table_load(request: Request, ctx: Context) -> Response:
     namespace, name = levels_of(params[0]), name_of(params[1])
     through = through_of(request) if request.query_string else ()
 
-    def read(scene: Scene) -> tuple[Document, CatalogRecord, Lasting | None]:
-        document, lasting = tables.table_load(scene, namespace, name, through), None
-        if request.may_be_kept and request.query_string in _PLAIN:
+    def read(scene: Scene) -> tuple[Sight, CatalogRecord, Lasting | None]:
+        sight, lasting = restricted.table_sight(scene, namespace, name, through), None
+        if sight.bound is None and request.may_be_kept and request.query_string in _PLAIN:
             about = (Kind.TABLE, (*namespace, name), Action.TABLE_LOAD)
             lasting = lasting_of(scene, ctx.credential, about=about, document=True)
-        return document, scene.catalog_record, lasting
+        return sight, scene.catalog_record, lasting
 
-    document, catalog, lasting = await ctx.read(scope, read)
+    sight, catalog, lasting = await ctx.read(scope, read)
+    document = sight.document
     await iceberg_tables.table_verify(ctx, document, catalog)
     mode = request.query("snapshots") or "all" if request.query_string else "all"
     if mode not in _MODES:
         raise BadRequest(f"snapshots is all or refs, not {mode}")
+    if sight.bound is not None:
+        return await _restricted(request, ctx, sight, mode=mode, bound=sight.bound)
     delegates = is_asked(request, ctx, catalog=catalog)
     end = await _end(ctx, scope, levels=(*namespace, name)) if delegates else _PLAIN_END
     etag = _etag(document, mode, mark=end.mark)
@@ -179,6 +186,18 @@ async def table_load(request: Request, ctx: Context) -> Response:
         response = _loaded(whole, etag, end=end)
     response.lasting = None if delegates else _as_long_as_its_file(ctx, document, lasting)
     return response
+
+
+async def _restricted(request: Request, ctx: Context, sight: Sight, *, mode: str, bound: Bound) -> Response:
+    """Answer whom restrictions bind: no file, no credential, and that scans are planned here. Kept by nobody, as rights may move."""
+    etag = _etag(sight.document, mode, mark=f"r{bound.digest}")
+    if _matches(request.headers.get(b"if-none-match"), etag):
+        return Response(304, b"", ((b"etag", etag), NO_STORE))
+    document = await restricted.document_shown(ctx, sight)
+    if mode == "refs":
+        document = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
+    told = msgspec.json.encode(as_told(bound))
+    return _loaded(document, etag, end=End(b"".join((_BY_SERVER, b',"read-restrictions":', told, b"}")), bound.digest))
 
 
 def _as_long_as_its_file(ctx: Context, document: Document, lasting: Lasting | None) -> Lasting | None:

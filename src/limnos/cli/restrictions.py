@@ -1,0 +1,141 @@
+"""`restriction set | show | remove`: which rows and what of columns may be read of tables.
+
+May import `client` and this room. Filters and masks are read by the server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, Common, KindFlag
+from limnos.cli.failures import UsageError
+from limnos.cli.output import Row, show_done, show_rows
+from limnos.client.values import Named, ReadRestriction
+
+app = App(name="restriction")
+_WORDS = ("user", "group", "role")
+Who = Annotated[
+    tuple[str, ...], Parameter(negative=(), help="As role:auditors, group:finance or user:ana; may be repeated.")
+]
+
+
+@app.command(name="set")
+def set_(
+    name: str,
+    path: str,
+    /,
+    *,
+    filter: Annotated[
+        str | None, Parameter(help="The rows that are left, as \"region = 'EU' and amount < 100\".")
+    ] = None,
+    mask: Annotated[
+        tuple[str, ...], Parameter(negative=(), help="COLUMN=ACTION, as ssn=show-last-4; may be repeated.")
+    ] = (),
+    except_: Annotated[Who, Parameter(name="--except")] = (),
+    to: Who = (),
+    kind: KindFlag = None,
+    common: Common = DEFAULTS,
+) -> None:
+    """Restrict what is read of a table, or of every table in a namespace: it binds everybody, or those in --to, but those in --except and who owns it or what it lies in.
+
+    Parameters
+    ----------
+    name
+        What the restriction is called; one of its name is replaced.
+    path
+        A table or namespace, as `main.sales.orders`.
+    """
+    with common.client() as client:
+        found = kind or client.objects.kind(path)
+        client.restrictions.set(
+            name, path, kind=found, filter=filter, masks=_masks(mask), to=_named(to), unless=_named(except_)
+        )
+    show_done(
+        f"{found} {path} is restricted by {name}", {"restriction": name, "on": path, "kind": found}, shape=common.shape
+    )
+
+
+@app.command
+def show(path: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+    """Show what restricts a table or namespace, what it lies in included.
+
+    Parameters
+    ----------
+    path
+        A table or namespace, as `main.sales.orders`.
+    """
+    with common.client() as client:
+        found = client.restrictions.list(path, kind=kind or client.objects.kind(path))
+    show_rows(
+        [_row(each) for each in found],
+        ["name", "on", "filter", "masks", "to", "except"],
+        shape=common.shape,
+        empty="no restrictions",
+    )
+
+
+@app.command
+def remove(name: str, path: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+    """Remove a restriction from what it is set on.
+
+    Parameters
+    ----------
+    name
+        The restriction.
+    path
+        The table or namespace, as `main.sales.orders`.
+    """
+    with common.client() as client:
+        found = kind or client.objects.kind(path)
+        removed = client.restrictions.remove(name, path, kind=found)
+    text = (
+        f"{found} {path} is not restricted by {name} any more"
+        if removed
+        else f"{found} {path} had no restriction {name}"
+    )
+    show_done(text, {"restriction": name, "on": path, "removed": removed}, shape=common.shape)
+
+
+def _masks(pairs: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        column, sign, action = pair.rpartition("=")
+        if not sign or not column:
+            raise UsageError(f"'{pair}' is not COLUMN=ACTION", hint="write for example --mask ssn=show-last-4")
+        found[column] = action
+    return found
+
+
+def _named(words: Iterable[str]) -> Named:
+    found: dict[str, list[str]] = {word: [] for word in _WORDS}
+    for each in words:
+        word, sign, name = each.partition(":")
+        if word not in found or not sign or not name:
+            raise UsageError(
+                f"'{each}' is no user, group or role", hint="write for example role:auditors, group:finance or user:ana"
+            )
+        found[word].append(name)
+    users, groups, roles = (tuple(found[word]) for word in _WORDS)
+    return Named(users, groups, roles)
+
+
+def _row(found: ReadRestriction) -> Row:
+    return {
+        "name": found.name,
+        "on": found.on.name,
+        "filter": None if found.filter is None else json.dumps(found.filter, ensure_ascii=False),
+        "masks": ", ".join(f"{column}={action}" for column, action in found.masks.items()) or None,
+        "to": _words(found.to) or "everybody",
+        "except": _words(found.unless) or None,
+        "set_by": found.set_by,
+        "set_at": found.set_at,
+    }
+
+
+def _words(named: Named) -> str:
+    pairs = zip(_WORDS, (named.users, named.groups, named.roles), strict=True)
+    return ", ".join(f"{word}:{name}" for word, names in pairs for name in names)

@@ -1,0 +1,52 @@
+"""Calls on read restrictions of tables and namespaces (own API).
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.objects import object_name
+from limnos.client.paths import TYPES, own_url
+from limnos.client.values import Named, ReadRestriction
+
+
+class _ListAnswer(msgspec.Struct):
+    restrictions: tuple[ReadRestriction, ...]
+
+
+class _RemovedAnswer(msgspec.Struct):
+    removed: bool
+
+
+class Restrictions(Resource[S]):
+    """Which rows and what of columns may be read of tables."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[ReadRestriction, ...]]:
+        """List what restricts a `table` or `namespace`, what it lies in included."""
+        return decode((yield request("GET", (yield from self._url(path, kind)))), _ListAnswer).restrictions
+
+    @verb
+    def set(
+        self, name: str, path: str | Sequence[str], *, kind: str, filter: str | Mapping[str, object] | None = None,
+        masks: Mapping[str, str] | None = None, to: Named | None = None, unless: Named | None = None,
+    ) -> Flow[None]:  # fmt: skip
+        """Set a restriction: rows that `filter` leaves, `masks` by column; it binds everybody, or who is named in `to`, but those in `unless`."""
+        body = {"filter": filter, "masks": dict(masks or {}), "to": to or Named(), "except": unless or Named()}
+        yield request("PUT", (yield from self._url(path, kind, name)), body=body)
+
+    @verb
+    def remove(self, name: str, path: str | Sequence[str], *, kind: str) -> Flow[bool]:
+        """Remove a restriction; says whether there was one."""
+        return decode((yield request("DELETE", (yield from self._url(path, kind, name)))), _RemovedAnswer).removed
+
+    def _url(self, path: str | Sequence[str], kind: str, *more: str) -> Flow[str]:
+        name = yield from object_name(self.scope, path, kind=kind)
+        return own_url(self.scope.metalake, "objects", TYPES[kind], name, "restrictions", *more)

@@ -1,0 +1,102 @@
+"""Values in conditions, as they are written in JSON for a column of a type: checked, and brought to one spelling.
+
+May import the standard library and `limnos.model.errors`. Must not know schemas. Source: Iceberg specification, Appendix D (JSON single-value
+serialization).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, date, datetime, time
+from decimal import Decimal, InvalidOperation, localcontext
+from typing import Final
+
+from limnos.model.errors import BadRequest
+
+_DECIMAL: Final = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
+
+
+def as_written(value: object, kind: str, *, about: str) -> object:
+    """Return a value as Iceberg writes it for the type `kind`. Raises BadRequest when it is none of that type; `about` begins the message."""
+    decimal = _DECIMAL.fullmatch(kind)
+    with suppress(ValueError, InvalidOperation, OverflowError):
+        if decimal is not None:
+            return _decimal(value, int(decimal[1]), int(decimal[2]))
+        if kind in _READ:
+            return _READ[kind](value)
+    raise BadRequest(f"{about} is {kind}, and {value!r:.100} is no such value")
+
+
+def _boolean(value: object) -> object:
+    if not isinstance(value, bool):
+        raise ValueError(value)
+    return value
+
+
+def _whole(bits: int) -> Callable[[object], object]:
+    def read(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
+            raise ValueError(value)
+        if not -(1 << bits - 1) <= int(value) < 1 << bits - 1:
+            raise ValueError(value)
+        return int(value)
+
+    return read
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(float(value)):
+        raise ValueError(value)
+    return float(value)
+
+
+def _text(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError(value)
+    return value
+
+
+def _decimal(value: object, precision: int, scale: int) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError(value)
+    with localcontext() as context:
+        context.prec = 100
+        exact = Decimal(str(value))
+        found = exact.quantize(Decimal(1).scaleb(-scale))
+    if found != exact or len(found.as_tuple().digits) > precision:
+        raise ValueError(value)
+    return f"{found:f}"
+
+
+def _date(value: object) -> str:
+    return date.fromisoformat(str(_text(value))).isoformat()
+
+
+def _time(value: object) -> str:
+    found = time.fromisoformat(str(_text(value)))
+    if found.tzinfo is not None:
+        raise ValueError(value)
+    return found.isoformat()
+
+
+def _moment(value: object) -> str:
+    found = datetime.fromisoformat(str(_text(value)))
+    if found.tzinfo is not None:
+        raise ValueError(value)
+    return found.isoformat()
+
+
+def _instant(value: object) -> str:
+    found = datetime.fromisoformat(str(_text(value)))
+    if found.tzinfo is None:
+        raise ValueError(value)
+    return found.astimezone(UTC).isoformat()
+
+
+_READ: Final[Mapping[str, Callable[[object], object]]] = {
+    "boolean": _boolean, "int": _whole(32), "long": _whole(64), "float": _number, "double": _number, "string": _text,
+    "date": _date, "time": _time, "timestamp": _moment, "timestamptz": _instant, "timestamp_ns": _moment, "timestamptz_ns": _instant,
+}  # fmt: skip

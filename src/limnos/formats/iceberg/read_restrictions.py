@@ -1,0 +1,299 @@
+"""Read restrictions of one table: what applies to a reader, bound to the table's columns, and what the table's metadata may tell them.
+
+May import the standard library, msgspec, `limnos.model` and this package. Must not know who reads nor where files lie. Wire form and actions: Iceberg's REST
+specification, read restrictions; how several are combined, and what is told: decision record 0093.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.json_types import Json, as_object, objects_at, optional_string_at, shown, text_at
+from limnos.formats.iceberg.row_filters import filter_checked, references, with_references
+from limnos.model.errors import BadRequest, Forbidden
+from limnos.model.restrictions import CLOSED_TO, Mask, Terms
+
+NULL: Final = "replace-with-null"
+FIXED: Final = "mask-to-fixed-value"
+QUERY_LOCAL: Final = "sha-256-query-local"
+_TEXTS: Final = frozenset(("string",))
+_HASHED: Final = frozenset(("string", "binary"))
+_MOMENTS: Final = frozenset(("date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"))
+_PLAIN: Final = frozenset((
+    "boolean", "int", "long", "float", "double", "decimal", "date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns",
+    "string", "uuid", "fixed", "binary",
+))  # fmt: skip
+FITS: Final[Mapping[str, frozenset[str] | None]] = {
+    NULL: None, FIXED: _PLAIN, "mask-alphanum": _TEXTS, "show-first-4": _TEXTS, "show-last-4": _TEXTS, "truncate-to-year": _MOMENTS,
+    "truncate-to-month": _MOMENTS, "sha-256-global": _HASHED, QUERY_LOCAL: _HASHED,
+}  # fmt: skip
+"""The nine actions, and the families of types that each fits; None: every one."""
+_REPEATABLE: Final = frozenset((NULL, FIXED, "show-first-4", "show-last-4", "truncate-to-year", "truncate-to-month"))
+"""Actions that change nothing when they are done to their own result."""
+_HIDES_MORE: Final = {
+    frozenset(("truncate-to-year", "truncate-to-month")): "truncate-to-year",
+    frozenset(("sha-256-global", QUERY_LOCAL)): QUERY_LOCAL,
+}
+_KEPT: Final = ("read.", "write.")
+_HERE: Final = "Table metadata"
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """What applies to one reader of one table: a filter over field ids (None: all rows), and an action for each masked field."""
+
+    row_filter: Json | None
+    masks: dict[int, str]
+
+    @property
+    def digest(self) -> str:
+        """What tells this from everything else that may apply: equal ones see the same."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:32]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether values differ from query to query."""
+        return QUERY_LOCAL in self.masks.values()
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A column at the top of a schema: `kind` is its type as Iceberg spells it, or struct, list or map."""
+
+    id: int
+    name: str
+    kind: str
+
+    @property
+    def family(self) -> str:
+        """The type without its numbers."""
+        return self.kind.partition("[")[0].partition("(")[0].strip()
+
+
+def fields_of(schema: Json) -> list[Field]:
+    """Return the columns at the top of a schema."""
+    found = []
+    for each in objects_at(schema, "fields", where=_HERE):
+        kind = each.get("type")
+        word = kind if isinstance(kind, str) else text_at(as_object(kind, _HERE), "type", where=_HERE)
+        found.append(Field(int(str(each["id"])), text_at(each, "name", where=_HERE), word))
+    return found
+
+
+def action_checked(action: str) -> str:
+    """Return an action if it is one of the nine. Raises BadRequest."""
+    if action not in FITS:
+        raise BadRequest(f"There is no mask '{shown(action)}': use one of {', '.join(FITS)}")
+    return action
+
+
+def fits(action: str, field: Field) -> bool:
+    """Say whether an action can be done to a column."""
+    families = FITS[action]
+    return families is None or field.family in families
+
+
+def strictest(one: str, other: str) -> str:
+    """Return what hides at least as much as either of two actions."""
+    if one == other:
+        return one
+    if NULL in (one, other):
+        return NULL
+    return _HIDES_MORE.get(frozenset((one, other)), FIXED)
+
+
+def terms_bound(terms: Terms, schema: Json) -> Terms:
+    """Bind terms that name columns to a table's: fields get their ids, values their types. Raises BadRequest for what does not fit."""
+    fields = fields_of(schema)
+    by_name = {each.name: each for each in fields}
+    masks = []
+    for mask in terms.masks:
+        field = _column(mask.column, by_name)
+        if not fits(mask.action, field):
+            raise BadRequest(
+                f"Mask '{mask.action}' does not fit column {field.name}, which is {field.kind}: {_instead(field)}"
+            )
+        masks.append(Mask(field.name, mask.action, field.id))
+    return msgspec.structs.replace(terms, row_filter=_filter_text(terms.row_filter, fields), masks=tuple(masks))
+
+
+def _column(name: str, by_name: Mapping[str, Field]) -> Field:
+    found = by_name.get(name)
+    if found is not None:
+        return found
+    nested = ": a field within another cannot be restricted, its whole column can" if "." in name else ""
+    raise BadRequest(f"The table has no column {shown(name)}: it has {shown(', '.join(by_name))}{nested}")
+
+
+def _instead(field: Field) -> str:
+    return f"use one of {', '.join(action for action in FITS if fits(action, field))}"
+
+
+def _filter_text(text: str, fields: Iterable[Field]) -> str:
+    """Bind a filter by names, or by ids, to columns."""
+    if not text:
+        return ""
+    by_name, by_id = {each.name: each for each in fields}, {each.id: each for each in fields}
+
+    def bind(reference: Json) -> Json:
+        field = by_id.get(int(str(reference["id"]))) if "id" in reference else _column(str(reference["name"]), by_name)
+        if field is None:
+            raise BadRequest(f"The table has no field {reference['id']} at its top: a column's whole is restricted")
+        return {"type": "reference", "id": field.id, "name": field.name}
+
+    bound = with_references(msgspec.json.decode(text), bind)
+    return msgspec.json.encode(filter_checked(bound, {each.id: each.kind for each in by_id.values()})).decode()
+
+
+def bound_of(applying: Iterable[tuple[str, Terms]], schema: Json) -> Bound:
+    """Combine what applies, each with its name: filters by AND, of several masks on a column the strictest.
+
+    Raises Forbidden where a filter cannot be asked of this table any more: then nothing of it is to be seen.
+    """
+    fields = fields_of(schema)
+    filters: list[Json] = []
+    masks: dict[int, str] = {}
+    for name, terms in applying:
+        if terms.row_filter:
+            filters.append(_still(terms.row_filter, fields, name=name))
+        for mask in terms.masks:
+            for field in _masked(mask, fields, name=name):
+                action = mask.action if fits(mask.action, field) else FIXED if fits(FIXED, field) else NULL
+                masks[field.id] = strictest(masks.get(field.id, action), action)
+    joined = reduce(lambda left, right: {"type": "and", "left": left, "right": right}, filters) if filters else None
+    return Bound(joined, dict(sorted(masks.items())))
+
+
+def _masked(mask: Mask, fields: Iterable[Field], *, name: str) -> list[Field]:
+    """Return the columns that a mask is for; one of a namespace is for a column of its name, in upper or lower case."""
+    if not mask.field_id:
+        return [each for each in fields if each.name.casefold() == mask.column.casefold()]
+    found = [each for each in fields if each.id == mask.field_id]
+    if not found:
+        raise _broken(name, f"masks column {mask.column}, which the table does not have any more")
+    return found
+
+
+def _still(text: str, fields: Iterable[Field], *, name: str) -> Json:
+    by_id = {each.id: each for each in fields}
+
+    def bind(reference: Json) -> Json:
+        if "id" in reference:
+            field = by_id.get(int(str(reference["id"])))
+        else:
+            alike = [each for each in fields if each.name.casefold() == str(reference["name"]).casefold()]
+            field = alike[0] if len(alike) == 1 else None
+        if field is None:
+            raise _broken(name, f"asks for column {reference.get('name')}, which the table does not have")
+        return {"type": "reference", "id": field.id, "name": field.name}
+
+    try:
+        return filter_checked(
+            with_references(msgspec.json.decode(text), bind), {each.id: each.kind for each in by_id.values()}
+        )
+    except BadRequest as error:
+        raise _broken(name, f"cannot be asked of the table: {error.message}") from None
+
+
+def _broken(name: str, why: str) -> Forbidden:
+    return Forbidden(
+        f"Restriction {name} {why}, so the table is closed to those it applies to: have it set anew by who may, 'limnos restriction set {name}'"
+    )
+
+
+def as_told(bound: Bound) -> Json:
+    """Spell restrictions as a load result has them, as far as they change nothing of files that were already restricted.
+
+    A filter on a masked column, and a mask that its own result does not bear, would: whoever obeys them reads what the server has done already.
+    """
+    told: Json = {}
+    if bound.row_filter is not None and not bound.masks.keys() & {
+        int(str(each["id"])) for each in references(bound.row_filter)
+    }:
+        told["required-row-filter"] = with_references(
+            bound.row_filter, lambda each: {"type": "reference", "id": each["id"]}
+        )
+    masks = [
+        {"field-id": field_id, "action": action} for field_id, action in bound.masks.items() if action in _REPEATABLE
+    ]
+    if masks:
+        told["required-column-projections"] = masks
+    return told
+
+
+def nowhere_of(metadata: Json) -> str:
+    """Return the location that stands for every file of a restricted table: nothing is there, and its name says why."""
+    place = urlsplit(text_at(metadata, "location", where=_HERE))
+    root = f"{place.scheme}://{place.netloc}" if place.scheme else "file://"
+    return f"{root}/{CLOSED_TO}/{optional_string_at(metadata, 'table-uuid', where=_HERE) or 'table'}"
+
+
+def restricted(metadata: Json, bound: Bound) -> Json:
+    """Return what a restricted reader may know of a table: its columns as they are now, and its snapshots' ids, times and kinds.
+
+    Built of what is known to tell no value, so that what comes into metadata later is not told. Files are nowhere, partitions and orders are none.
+    """
+    shaped = iceberg_metadata.with_current_shape(metadata)
+    version, nowhere = shaped["format-version"], nowhere_of(metadata)
+    schema = _schema(iceberg_metadata.current_schema(shaped), bound)
+    told: Json = {
+        "format-version": version, "table-uuid": shaped.get("table-uuid"), "location": nowhere,
+        "last-updated-ms": shaped["last-updated-ms"], "last-column-id": shaped["last-column-id"], "schemas": [schema],
+        "current-schema-id": schema["schema-id"], "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0,
+        "last-partition-id": 999, "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0,
+        "properties": {
+            key: value for key, value in iceberg_metadata.properties_of(shaped).items() if _is_kept(key)
+        },
+        "current-snapshot-id": iceberg_metadata.current_snapshot_id(shaped),
+        "snapshots": [_snapshot(each, nowhere, schema) for each in iceberg_metadata.rows(shaped, "snapshots")],
+        "snapshot-log": [
+            {"timestamp-ms": each["timestamp-ms"], "snapshot-id": each["snapshot-id"]}
+            for each in iceberg_metadata.rows(shaped, "snapshot-log")
+        ],
+        "metadata-log": [], "refs": iceberg_metadata.references(shaped),
+    }  # fmt: skip
+    if version == 1:  # what readers of that version ask for
+        told |= {"schema": schema, "partition-spec": []}
+    else:
+        told["last-sequence-number"] = shaped.get("last-sequence-number", 0)
+    if version == 3:
+        told["next-row-id"] = 0
+    if told["current-snapshot-id"] is None:
+        told["current-snapshot-id"] = iceberg_metadata.no_snapshot(int(str(version)))
+    return told
+
+
+def _is_kept(key: str) -> bool:
+    """Say whether a property is about how files are read and written, and not about where they are."""
+    return key == "comment" or (key.startswith(_KEPT) and "path" not in key)
+
+
+def _schema(schema: Json, bound: Bound) -> Json:
+    """Return the columns; a column that is replaced with null may be null, and defaults of a masked one are values."""
+    nulls = {field_id for field_id, action in bound.masks.items() if action == NULL}
+    fields = []
+    for each in objects_at(schema, "fields", where=_HERE):
+        field = {
+            key: value for key, value in each.items() if not (each["id"] in bound.masks and key.endswith("-default"))
+        }
+        fields.append({**field, "required": False} if each["id"] in nulls else field)
+    told = {"type": "struct", "schema-id": schema.get("schema-id", 0), "fields": fields}
+    identifiers = schema.get("identifier-field-ids")
+    return told | {"identifier-field-ids": identifiers} if identifiers and not bound.masks else told
+
+
+def _snapshot(snapshot: Json, nowhere: str, schema: Json) -> Json:
+    known = ("snapshot-id", "parent-snapshot-id", "sequence-number", "timestamp-ms")
+    told = {key: snapshot[key] for key in known if key in snapshot}
+    summary = snapshot.get("summary")
+    operation = summary.get("operation", "append") if isinstance(summary, dict) else "append"
+    more: Json = {"first-row-id": 0, "added-rows": 0} if "first-row-id" in snapshot else {}
+    return told | more | {
+        "manifest-list": f"{nowhere}/snap-{snapshot['snapshot-id']}.avro", "summary": {"operation": operation},
+        "schema-id": schema["schema-id"],
+    }  # fmt: skip

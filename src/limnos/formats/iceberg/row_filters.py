@@ -1,0 +1,163 @@
+"""Row filters of read restrictions: conditions on columns, read in every spelling of Iceberg's REST specification, kept in one.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know who is restricted nor where rows are. The normal form is JSON:
+`and` and `or` have `left` and `right`, `not` has `child`; a comparison has `left`, a reference, and `right`, a literal; any other condition has its reference as `child`, and `in` has `values`. A reference is `{"type": "reference", "name": …}`; on a table it also has the field's `id`, which is what counts there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from limnos.formats.iceberg.json_types import Json, as_list, as_object, shown, text_at
+from limnos.formats.iceberg.literals import as_written
+from limnos.model.errors import BadRequest
+
+CONDITIONS_MAX: Final = 200
+DEPTH_MAX: Final = 20
+VALUES_MAX: Final = 1_000
+"""Values of one `in`."""
+TRUE: Final[Json] = {"type": "true"}
+_FIXED: Final = ("true", "false")
+_JOINED: Final = ("and", "or")
+_UNARY: Final = ("is-null", "not-null", "is-nan", "not-nan")
+_COMPARED: Final = ("eq", "not-eq", "lt", "lt-eq", "gt", "gt-eq")
+_PREFIXED: Final = ("starts-with", "not-starts-with")
+_AMONG: Final = ("in", "not-in")
+_NOT_COMPARED: Final = frozenset(("binary", "fixed", "uuid", "variant", "geometry", "geography", "unknown"))
+_HERE: Final = "Row filter"
+
+
+class Budget:
+    """How many more conditions a filter may have."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = CONDITIONS_MAX
+
+    def take(self) -> None:
+        """Count one. Raises BadRequest when there are too many."""
+        self.left -= 1
+        if self.left < 0:
+            raise BadRequest(f"{_HERE}: more than {CONDITIONS_MAX} conditions: write a shorter one")
+
+
+def filter_read(value: object) -> Json:
+    """Return a filter in its normal form, columns by their names or ids as they came. Raises BadRequest."""
+    return _read(value, Budget(), depth=1)
+
+
+def _read(value: object, budget: Budget, *, depth: int) -> Json:
+    budget.take()
+    if depth > DEPTH_MAX:
+        raise BadRequest(f"{_HERE}: more than {DEPTH_MAX} levels: write it flatter")
+    if isinstance(value, bool):
+        return {"type": "true" if value else "false"}
+    told = as_object(value, _HERE)
+    word = text_at(told, "type", where=_HERE)
+    if word in _FIXED:
+        return {"type": word}
+    if word in _JOINED:
+        left, right = (_read(told.get(side), budget, depth=depth + 1) for side in ("left", "right"))
+        return {"type": word, "left": left, "right": right}
+    if word == "not":
+        return {"type": word, "child": _read(told.get("child"), budget, depth=depth + 1)}
+    return _condition(word, told)
+
+
+def _condition(word: str, told: Json) -> Json:
+    if word in _UNARY:
+        return {"type": word, "child": _reference(told.get("child", told.get("term")))}
+    left = _reference(told.get("left", told.get("child", told.get("term"))))
+    if word in _AMONG:
+        values = as_list(told.get("values", told.get("right")), f"{_HERE}: the values of '{word}'")
+        if not 0 < len(values) <= VALUES_MAX:
+            raise BadRequest(f"{_HERE}: '{word}' takes 1 to {VALUES_MAX} values, not {len(values)}")
+        return {"type": word, "child": left, "values": [_value(each) for each in values]}
+    if word in _COMPARED or word in _PREFIXED:
+        value = _value(told.get("right", told.get("value")))
+        return {"type": word, "left": left, "right": {"type": "literal", "value": value}}
+    known = ", ".join((*_FIXED, *_JOINED, "not", *_UNARY, *_COMPARED, *_PREFIXED, *_AMONG))
+    raise BadRequest(f"{_HERE}: there is no condition '{shown(word)}': use one of {known}")
+
+
+def _reference(value: object) -> Json:
+    if isinstance(value, str) and value:
+        return {"type": "reference", "name": value}
+    told = as_object(value, f"{_HERE}: what a condition is about")
+    name, field_id = told.get("name", told.get("term")), told.get("id")
+    if told.get("type") == "reference" and isinstance(field_id, int) and not isinstance(field_id, bool):
+        return {"type": "reference", "id": field_id}
+    if told.get("type") == "reference" and isinstance(name, str) and name:
+        return {"type": "reference", "name": name}
+    raise BadRequest(f"{_HERE}: a condition is about a column, by name or id, not about {shown(value)}")
+
+
+def _value(value: object) -> object:
+    """Return a literal's bare value."""
+    if isinstance(value, dict) and value.get("type") == "literal":
+        value = value.get("value")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadRequest(f"{_HERE}: a value must be finite: use is-nan for what is no number")
+    if isinstance(value, (str, int, float)):
+        return value
+    raise BadRequest(f"{_HERE}: a value is a text, a number or a boolean, not {shown(value)}")
+
+
+def references(filter_: Json) -> Iterator[Json]:
+    """Give every reference of a filter in normal form."""
+    for side in ("left", "right", "child"):
+        part = filter_.get(side)
+        if isinstance(part, dict):
+            if part.get("type") == "reference":
+                yield part
+            elif part.get("type") != "literal":
+                yield from references(part)
+
+
+def with_references(filter_: Json, change: Callable[[Json], Json]) -> Json:
+    """Return the filter with every reference changed; conditions whose reference is kept stay as they are."""
+    changed = dict(filter_)
+    for side in ("left", "right", "child"):
+        part = changed.get(side)
+        if isinstance(part, dict) and part.get("type") == "reference":
+            changed[side] = change(part)
+        elif isinstance(part, dict) and part.get("type") != "literal":
+            changed[side] = with_references(part, change)
+    return changed
+
+
+def filter_checked(filter_: Json, types: Mapping[int, str]) -> Json:
+    """Return a filter over field ids with its values as Iceberg writes them for the columns' types. Raises BadRequest for what does not fit."""
+    word = str(filter_["type"])
+    if word in _FIXED:
+        return filter_
+    if word in (*_JOINED, "not"):
+        sides = ("child",) if word == "not" else ("left", "right")
+        return {"type": word, **{side: filter_checked(as_object(filter_[side], _HERE), types) for side in sides}}
+    reference = as_object(filter_.get("left", filter_.get("child")), _HERE)
+    name, kind = str(reference.get("name")), types[int(str(reference["id"]))]
+    _check_fit(word, kind, name=name)
+    if word in _UNARY:
+        return filter_
+    if word in _AMONG:
+        values = [as_written(each, kind, about=f"{_HERE}: column {name}") for each in as_list(filter_["values"], _HERE)]
+        return {**filter_, "values": values}
+    value = as_written(as_object(filter_["right"], _HERE)["value"], kind, about=f"{_HERE}: column {name}")
+    return {**filter_, "right": {"type": "literal", "value": value}}
+
+
+def _check_fit(word: str, kind: str, *, name: str) -> None:
+    family = kind.partition("[")[0].partition("(")[0]
+    if word in ("is-null", "not-null"):
+        return
+    if word in ("is-nan", "not-nan"):
+        fits = family in ("float", "double")
+    elif word in _PREFIXED:
+        fits = family == "string"
+    else:
+        fits = family not in _NOT_COMPARED
+    if not fits:
+        raise BadRequest(f"{_HERE}: '{word}' cannot be asked of column {name}, which is {kind}")

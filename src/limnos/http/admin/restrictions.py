@@ -1,0 +1,95 @@
+"""Read restrictions of tables and namespaces: what is set, setting one, removing one.
+
+May import `model`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import field
+
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.services import restrictions
+from limnos.services.objects import parse_kind
+from limnos.services.restrictions import On, Who
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.services.context import Context
+
+_PATH = "/api/limnos/v1/metalakes/{m}/objects/{type}/{fullName}/restrictions"
+
+
+class Named(Body, frozen=True):
+    """Users, groups and roles by their names."""
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+
+
+class RestrictionSet(Body, frozen=True, rename={"unless": "except"}):
+    """A restriction: `filter` as SQL writes conditions or as an expression of Iceberg REST, `masks` by column, whom it binds (nobody named: everybody), and whom not."""
+
+    filter: object = None
+    masks: dict[str, str] = field(default_factory=dict)
+    to: Named = Named()
+    unless: Named = Named()
+
+
+async def restrictions_list(request: Request, ctx: Context) -> Response:
+    """Answer what restricts reading of a table or namespace: its own restrictions, then those of what it lies in."""
+    found = await restrictions.restrictions_list(ctx, _on([*names_of(request)]))
+    return json_response({"restrictions": [_told(each) for each in found]})
+
+
+async def restriction_set(request: Request, ctx: Context) -> Response:
+    """Set a restriction on a table or namespace; one of its name is replaced."""
+    *names, name = names_of(request)
+    body = Request.decode(await request.body(), RestrictionSet)
+    wanted = restrictions.Wanted(body.filter, body.masks, _who(body.to), _who(body.unless))
+    await restrictions.restriction_set(ctx, _on(names), name=name, wanted=wanted)
+    return json_response({"name": name})
+
+
+async def restriction_remove(request: Request, ctx: Context) -> Response:
+    """Remove a restriction from what it is set on, and answer whether there was one."""
+    *names, name = names_of(request)
+    return json_response({"removed": await restrictions.restriction_remove(ctx, _on(names), name=name)})
+
+
+def _on(names: list[str]) -> On:
+    metalake, kind, full_name = names
+    return On(metalake, parse_kind(kind), full_name)
+
+
+def _who(named: Named) -> Who:
+    return Who(named.users, named.groups, named.roles)
+
+
+def _told(shown: restrictions.Shown) -> dict[str, object]:
+    found, (kind, name) = shown.restriction, shown.on
+    row_filter = found.terms.row_filter
+    return {
+        "name": found.name,
+        "on": {"kind": kind.word, "name": name},
+        "filter": msgspec.json.decode(row_filter) if row_filter else None,
+        "masks": {mask.column: mask.action for mask in found.terms.masks},
+        "to": shown.to._asdict(),
+        "except": shown.unless._asdict(),
+        "set_by": found.set_by,
+        "set_at": instant(found.set_at),
+    }
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", _PATH, restrictions_list, "list-restrictions"),
+    Route("PUT", f"{_PATH}/{{name}}", restriction_set, "set-restriction"),
+    Route("DELETE", f"{_PATH}/{{name}}", restriction_remove, "remove-restriction"),
+)

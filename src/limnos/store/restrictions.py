@@ -1,0 +1,76 @@
+"""Read restrictions: rows by the table or namespace that they are on, and their names.
+
+May import `model` and the room's `sql`, `changes`. A restriction is on its object's clock and moves its access revision, as whoever reads next is bound by
+it. Rows stay while their object is in the trash.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.model.errors import BadRequest
+from limnos.model.restrictions import RESTRICTIONS_MAX, Restriction, Restrictions, Terms
+from limnos.store.changes import ChangeDraft
+from limnos.store.sql import Load, Sql
+from limnos.store.trash import KEPT
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Node
+    from limnos.store.tx import Tx
+
+OF_ZONE = Sql(
+    "SELECT object_id, name, terms, set_by, set_at FROM restriction WHERE zone = :zone ORDER BY object_id, name"
+)
+COUNT = Sql("SELECT count(*) FROM restriction WHERE zone = :zone")
+PUT = Sql(
+    "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :actor, :now)"
+    " ON CONFLICT (object_id, name) DO UPDATE SET terms = excluded.terms, set_by = excluded.set_by, set_at = excluded.set_at"
+)
+DELETE = Sql("DELETE FROM restriction WHERE object_id = :id AND name = :name")
+SWEEP = Sql(
+    "DELETE FROM restriction WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = restriction.object_id AND n.deleted = 0)"
+    f" AND NOT {KEPT.format('restriction.object_id')}"
+)
+
+
+def restrictions_read(zone: int) -> Load[Restrictions]:
+    """Read all restrictions of a catalog."""
+    rows = yield OF_ZONE, {"zone": zone}
+    found: dict[int, tuple[Restriction, ...]] = {}
+    for row in rows:
+        one = Restriction(row[0], row[1], msgspec.json.decode(row[2], type=Terms), row[3], row[4])
+        found[one.object_id] = (*found.get(one.object_id, ()), one)
+    return Restrictions(found)
+
+
+class RestrictionWrites:
+    """What mutations do to restrictions."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def put(self, node: Node, name: str, terms: Terms) -> None:
+        """Set a restriction, in place of the one of its name. Raises BadRequest when the catalog has too many."""
+        tx = self.tx
+        text = msgspec.json.encode(terms).decode()
+        tx.count(
+            PUT, {"id": node.id, "name": name, "zone": node.zone, "terms": text, "actor": tx.actor, "now": tx.now_ms}
+        )
+        if tx.rows(COUNT, {"zone": node.zone})[0][0] > RESTRICTIONS_MAX:
+            raise BadRequest(
+                f"A catalog has at most {RESTRICTIONS_MAX} restrictions: set them on namespaces, or remove some first"
+            )
+        tx.changed(self._draft("restrict", node, name))
+
+    def delete(self, node: Node, name: str) -> bool:
+        """Remove a restriction; says whether it was there."""
+        if not self.tx.count(DELETE, {"id": node.id, "name": name}):
+            return False
+        self.tx.changed(self._draft("unrestrict", node, name))
+        return True
+
+    @staticmethod
+    def _draft(operation: str, node: Node, name: str) -> ChangeDraft:
+        return ChangeDraft(operation, node.kind, node.id, node.name_space, moves_access=True, payload=name)

@@ -1,0 +1,370 @@
+"""Read restrictions, door by door: what somebody whom one binds gets of a table, and what nobody opens to them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.http.driver import API, OWN, Answer, Node, grant
+from tests.http.iceberg.wire import (
+    SPACES,
+    commit,
+    make_space,
+    make_table,
+    make_view,
+    point,
+    replaced_by,
+    set_properties,
+    snapshot,
+    space_path,
+    table_path,
+    view_path,
+    view_version,
+)
+
+LAKE = f"{OWN}/metalakes/lake"
+FIELDS = [
+    {"id": 1, "name": "id", "required": True, "type": "long"},
+    {"id": 2, "name": "city", "required": False, "type": "string"},
+    {"id": 3, "name": "ssn", "required": True, "type": "string", "initial-default": "000", "write-default": "000"},
+    {"id": 4, "name": "born", "required": False, "type": "date"},
+]
+SCHEMA = {"type": "struct", "fields": FIELDS, "identifier-field-ids": [1]}
+SECRETS = ("secret-list", "999-99-9999", "secret-stats", "a-secret-watermark", "secret-place", "8,888")
+RIGHTS = "use_catalog use_schema select_table modify_table create_table"
+
+
+def of(name: str, *, kind: str = "TABLE", on: str = "main.a.t") -> str:
+    """The address of a restriction."""
+    return f"{LAKE}/objects/{kind}/{on}/restrictions/{name}"
+
+
+def restrict(node: Node, name: str = "eu", *, kind: str = "TABLE", on: str = "main.a.t", user: str = "admin", **terms: object) -> Answer:
+    """Set a restriction."""
+    return node.put(of(name, kind=kind, on=on), terms, user=user)
+
+
+def furnish(node: Node) -> None:
+    """Make a table with a snapshot, statistics and properties that tell values, and two who may read and write it: bob and ann."""
+    make_space(node, "a")
+    body = {"name": "t", "schema": SCHEMA, "properties": {"format-version": "3", "watermark": "a-secret-watermark", "write.data.path": "file:///tmp/secret-place"}}
+    made = node.ask("POST", f"{space_path('a')}/tables", body)
+    assert made.status in (200, 400), made.body
+    if made.status == 400:  # the place is none that is allowed
+        body["properties"].pop("write.data.path")  # type: ignore[attr-defined]
+        node.done("POST", f"{space_path('a')}/tables", body)
+    one = snapshot(1, manifest_list="file:///tmp/secret-list.avro")
+    one["snapshot"] |= {"summary": {"operation": "append", "partitions.ssn=999-99-9999": "x", "total-records": "8,888"}, "first-row-id": 0, "added-rows": 1}  # type: ignore[operator]
+    stats = {"snapshot-id": 100, "statistics-path": "file:///tmp/secret-stats.puffin", "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}
+    answer = commit(node, "a", "t", updates=[one, point(1), {"action": "set-statistics", "snapshot-id": 100, "statistics": stats}])
+    assert answer.status == 200, answer.body
+    for user in ("bob", "ann"):
+        grant(node, user, RIGHTS, kind="CATALOG", on="main")
+
+
+def words(answer: Answer) -> str:
+    """The message of a failure, whatever protocol it is of."""
+    body = answer.json()
+    return str(body.get("message") or body["error"]["message"])
+
+
+def closed(answer: Answer) -> None:
+    """A refusal that says why."""
+    assert answer.status == 403, (answer.status, answer.body)
+    assert "read-restricted-use-server-planning" in words(answer), words(answer)
+
+
+@pytest.fixture
+def shop(lake: Node) -> Node:
+    """A node with the furnished table, which is restricted for everybody but ann and its owner."""
+    furnish(lake)
+    answer = restrict(
+        lake, filter="city = 'EU' and born < '2020-01-01'", masks={"ssn": "replace-with-null"}, **{"except": {"users": ["ann"]}}
+    )
+    assert answer.status == 200, answer.body
+    return lake
+
+
+def test_load_tells_columns_and_no_file(shop: Node) -> None:
+    """Who is bound gets columns, snapshots' ids and times, the restrictions and where to plan: no file, no summary, no default, no value."""
+    answer = shop.get(table_path("a", "t"), user="bob", x_iceberg_access_delegation="vended-credentials")
+
+    assert answer.status == 200, answer.body
+    body, text = answer.json(), answer.body.decode()
+    assert not [each for each in SECRETS if each in text]
+    assert body["config"] == {"scan-planning-mode": "server"}
+    assert "storage-credentials" not in body
+    assert body["read-restrictions"] == {
+        "required-row-filter": {
+            "type": "and",
+            "left": {"type": "eq", "left": {"type": "reference", "id": 2}, "right": {"type": "literal", "value": "EU"}},
+            "right": {"type": "lt", "left": {"type": "reference", "id": 4}, "right": {"type": "literal", "value": "2020-01-01"}},
+        },
+        "required-column-projections": [{"field-id": 3, "action": "replace-with-null"}],
+    }
+    metadata = body["metadata"]
+    (one,) = metadata["snapshots"]
+    assert (one["snapshot-id"], one["summary"]) == (100, {"operation": "append"})
+    assert "read-restricted-use-server-planning" in one["manifest-list"]
+    assert "read-restricted-use-server-planning" in body["metadata-location"]
+    assert [(field["name"], field["required"]) for field in metadata["schemas"][0]["fields"]][2] == ("ssn", False)
+    real = shop.done("GET", table_path("a", "t"))["metadata"]
+    assert real["location"] not in text
+
+
+def test_everybody_else_gets_the_table_whole(shop: Node) -> None:
+    """The owner and who is excepted load what they did before, with an ETag of its own for each sort of answer."""
+    bound = shop.get(table_path("a", "t"), user="bob")
+    for user in ("admin", "ann"):
+        answer = shop.get(table_path("a", "t"), user=user)
+        assert "read-restrictions" not in answer.json()
+        assert "secret-list" in answer.body.decode()
+        assert answer.headers["etag"] != bound.headers["etag"]
+        assert shop.ask("GET", table_path("a", "t"), user=user, if_none_match=bound.headers["etag"]).status == 200
+    again = shop.ask("GET", table_path("a", "t"), user="bob", if_none_match=bound.headers["etag"])
+
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_doors_of_iceberg_rest(shop: Node) -> None:
+    """Who is bound may have their scans planned, and ask whether the table is there; everything else says why not."""
+    path = table_path("a", "t")
+    closed(shop.get(f"{path}/credentials", user="bob"))
+    closed(commit(shop, "a", "t", updates=[set_properties(k="v")], user="bob"))
+    closed(shop.post(f"{SPACES.removesuffix('/namespaces')}/transactions/commit", {"table-changes": [
+        {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": [set_properties(k="v")]}
+    ]}, user="bob"))  # fmt: skip
+    rename = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
+    closed(shop.post(f"{SPACES.removesuffix('/namespaces')}/tables/rename", rename, user="bob"))
+
+    assert shop.ask("HEAD", path, user="bob").status == 204
+    assert "t" in str(shop.get(f"{space_path('a')}/tables", user="bob").json())
+    assert shop.get(f"{path}?snapshots=refs", user="bob").status == 200
+
+
+def test_doors_of_gravitino_rest(shop: Node) -> None:
+    """Gravitino REST shows columns alone; it alters, renames and drops nothing, and keeps no statistics for them."""
+    table = f"{API}/lake/catalogs/main/schemas/a/tables/t"
+    shown = shop.get(table, user="bob")
+
+    assert shown.status == 200, shown.body
+    assert not [each for each in SECRETS if each in shown.body.decode()]
+    assert [column["name"] for column in shown.json()["table"]["columns"]] == ["id", "city", "ssn", "born"]
+    closed(shop.get(f"{table}?privileges=modify_table", user="bob"))
+    closed(shop.put(table, {"updates": [{"@type": "updateComment", "newComment": "x"}]}, user="bob"))
+    closed(shop.get(f"{API}/lake/objects/table/main.a.t/statistics", user="bob"))
+    closed(shop.get(f"{API}/lake/objects/column/main.a.t.ssn/statistics", user="bob"))
+    closed(shop.get(f"{table}/partitions", user="bob"))
+
+
+def test_doors_of_the_own_api(shop: Node) -> None:
+    """Lineage, reports, transactions and the restrictions themselves are not theirs."""
+    closed(shop.get(f"{LAKE}/lineage?path=main.a.t", user="bob"))
+    body = {"operations": [{"do": "drop-table", "path": ["a", "t"]}]}
+
+    assert shop.post(f"{LAKE}/catalogs/main/transactions", body, user="bob").status == 403
+    for answer in (shop.get(of("eu").removesuffix("/eu"), user="bob"), restrict(shop, user="bob", masks={"city": "mask-alphanum"}), shop.delete(of("eu"), user="bob")):
+        assert answer.status == 403
+
+
+def test_views_lift_no_restriction(shop: Node) -> None:
+    """Who is bound is lent nothing by a view of who is not; nor does a writer who is bound lend what they see."""
+    version = view_version("select * from a.t")
+    make_view(shop, "v", "mine", version=version)
+    make_space(shop, "w")
+    grant(shop, "eve", "use_catalog use_schema select_view", kind="CATALOG", on="main")
+    through = f"{table_path('a', 't')}?referenced-by=v%1Fmine"
+
+    refused = shop.get(through, user="eve")
+    assert refused.status == 403
+    assert "restriction binds eve" in words(refused)
+    bound = shop.get(through, user="bob")
+    assert "read-restrictions" in bound.json()
+    shop.done("POST", view_path("v", "mine"), replaced_by(version))
+
+
+def test_effective_at_the_next_request(lake: Node) -> None:
+    """Setting, replacing and removing bind the next load, kept answers or not; a user who joins or leaves what is excepted is bound anew."""
+    furnish(lake)
+    path = table_path("a", "t")
+    assert "read-restrictions" not in lake.get(path, user="bob").json()
+    assert restrict(lake, filter="city = 'EU'", **{"except": {"groups": []}}).status == 200
+    assert "read-restrictions" in lake.get(path, user="bob").json()
+    lake.done("POST", f"{API}/lake/groups", {"name": "auditors"})
+    assert restrict(lake, filter="city = 'EU'", **{"except": {"groups": ["auditors"]}}).status == 200
+    assert "read-restrictions" in lake.get(path, user="bob").json()
+    lake.done("PUT", f"{LAKE}/groups/auditors/members/bob")
+    assert "read-restrictions" not in lake.get(path, user="bob").json()
+    lake.done("DELETE", f"{LAKE}/groups/auditors/members/bob")
+    assert "read-restrictions" in lake.get(path, user="bob").json()
+
+    assert lake.done("DELETE", of("eu")) == {"removed": True}
+    assert "read-restrictions" not in lake.get(path, user="bob").json()
+    assert lake.done("DELETE", of("eu")) == {"removed": False}
+
+
+def test_namespaces_restrict_what_is_below(lake: Node) -> None:
+    """Filters of a namespace and a table hold together, of two masks on a column the stricter; owning the table does not lift the namespace's."""
+    furnish(lake)
+    assert restrict(lake, "in-eu", kind="SCHEMA", on="main.a", filter="CITY = 'EU'", masks={"SSN": "show-last-4", "nothing-of-the-kind": "replace-with-null"}).status == 200
+    assert restrict(lake, filter="born is not null", masks={"ssn": "show-first-4"}).status == 200
+    told = lake.get(table_path("a", "t"), user="bob").json()["read-restrictions"]
+
+    assert told["required-column-projections"] == [{"field-id": 3, "action": "mask-to-fixed-value"}]
+    assert told["required-row-filter"]["type"] == "and"
+    made = {"name": "own", "schema": SCHEMA, "properties": {"format-version": "3"}}
+    lake.done("POST", f"{space_path('a')}/tables", made, user="bob")
+    assert "read-restrictions" in lake.get(table_path("a", "own"), user="bob").json()
+    moves = {"source": {"namespace": ["a"], "name": "own"}, "destination": {"namespace": ["b"], "name": "own"}}
+    make_space(lake, "b")
+    for answer in (
+        lake.delete(table_path("a", "own"), user="bob"),
+        lake.post(f"{table_path('a', 'own')}/unregister", user="bob"),
+        lake.post(f"{SPACES.removesuffix('/namespaces')}/tables/rename", moves, user="bob"),
+    ):
+        closed(answer)
+
+
+def test_a_table_stays_restricted_by_what_it_lies_in(lake: Node) -> None:
+    """Who is not excepted moves nothing out; a move takes the table's own restrictions along and brings those of where it goes."""
+    furnish(lake)
+    make_space(lake, "b")
+    assert restrict(lake, "own", filter="city = 'EU'").status == 200
+    rename = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["b"], "name": "t"}}
+    assert restrict(lake, "there", kind="SCHEMA", on="main.b", masks={"ssn": "replace-with-null"}).status == 200
+    assert lake.post(f"{SPACES.removesuffix('/namespaces')}/tables/rename", rename).status == 204
+
+    told = lake.get(table_path("b", "t"), user="bob").json()["read-restrictions"]
+    assert set(told) == {"required-row-filter", "required-column-projections"}
+    assert lake.delete(table_path("b", "t")).status == 204
+    trash = lake.done("GET", f"{LAKE}/catalogs/main/trash")["trash"]
+    lake.done("POST", f"{LAKE}/catalogs/main/trash/{trash[0]['id']}/undrop", {})
+    assert set(lake.get(table_path("b", "t"), user="bob").json()["read-restrictions"]) == set(told)
+
+
+def test_a_restriction_follows_its_column_or_closes(lake: Node) -> None:
+    """Renamed columns stay masked; when a column that a restriction rests on is dropped, nothing is seen until it is set anew."""
+    furnish(lake)
+    assert restrict(lake, filter="city = 'EU'", masks={"ssn": "show-last-4"}).status == 200
+    renamed = [{**field, "name": "number"} if field["id"] == 3 else field for field in FIELDS]
+    assert commit(lake, "a", "t", updates=_schema(renamed)).status == 200
+    told = lake.get(table_path("a", "t"), user="bob").json()
+    assert told["read-restrictions"]["required-column-projections"] == [{"field-id": 3, "action": "show-last-4"}]
+    assert "initial-default" not in json.dumps(told["metadata"])
+    dropped = [field for field in renamed if field["id"] != 3]
+    assert commit(lake, "a", "t", updates=_schema(dropped)).status == 200
+
+    refused = lake.get(table_path("a", "t"), user="bob")
+    assert refused.status == 403
+    assert "limnos restriction set eu" in words(refused)
+    assert lake.get(table_path("a", "t")).status == 200
+    assert restrict(lake, filter="city = 'EU'").status == 200
+    assert lake.get(table_path("a", "t"), user="bob").status == 200
+
+
+def _schema(fields: list[dict]) -> list[dict]:
+    added = {"action": "add-schema", "schema": {"type": "struct", "fields": fields}, "last-column-id": 4}
+    return [added, {"action": "set-current-schema", "schema-id": -1}]
+
+
+@pytest.mark.parametrize(
+    "terms,why",
+    [
+        ({}, "restricts nothing"),
+        ({"filter": "nosuch = 1"}, "has no column nosuch"),
+        ({"filter": "city > 5"}, "is string"),
+        ({"filter": "id = 'x'"}, "is long"),
+        ({"filter": "born < 'yesterday'"}, "is date"),
+        ({"filter": "city ="}, "no condition"),
+        ({"filter": "not (" * 50 + "id = 1" + ")" * 50}, "levels"),
+        ({"filter": "id = 1 or " * 300 + "id = 2"}, "levels"),
+        ({"filter": "x" * 5000}, "4096 characters"),
+        ({"filter": {"type": "eq", "left": {"type": "transform", "transform": "year", "term": "born"}, "right": 1}}, "about a column"),
+        ({"filter": {"type": "like", "term": "city", "value": "x"}}, "there is no condition"),
+        ({"filter": {"type": "in", "term": "id", "values": []}}, "1 to 1000 values"),
+        ({"filter": {"type": "in", "term": "id", "values": list(range(1001))}}, "1 to 1000 values"),
+        ({"filter": {"type": "is-nan", "term": "city"}}, "cannot be asked"),
+        ({"filter": {"type": "eq", "term": "id", "value": None}}, "a value is"),
+        ({"filter": {"type": "eq", "term": {"type": "reference", "id": 9}, "value": 1}}, "no field 9"),
+        ({"filter": 5}, "object"),
+        ({"masks": {"ssn": "hide"}}, "There is no mask"),
+        ({"masks": {"id": "show-last-4"}}, "does not fit"),
+        ({"masks": {"nosuch": "replace-with-null"}}, "has no column"),
+        ({"masks": {"a.b": "replace-with-null"}}, "within another"),
+        ({"masks": {"ssn": "show-last-4"}, "to": {"users": ["nobody-here"]}}, "does not exist"),
+        ({"masks": {"ssn": "show-last-4"}, "to": {"roles": [f"r{i}" for i in range(101)]}}, "at most 100"),
+        ({"masks": {"ssn": "show-last-4"}, "who": {}}, "unknown field"),
+    ],
+)  # fmt: skip
+def test_bad_input_restricts_nothing(lake: Node, terms: dict, why: str) -> None:
+    """What names no column, fits no type, is too long or too deep is refused with words, and nothing is set."""
+    furnish(lake)
+    answer = restrict(lake, **terms)
+
+    assert answer.status in (400, 404), (answer.status, answer.body)
+    assert why in words(answer), words(answer)
+    assert lake.done("GET", of("x").removesuffix("/x"))["restrictions"] == []
+
+
+def test_who_may_restrict(shop: Node) -> None:
+    """Owners and who may manage grants restrict, see and lift; a restriction is told with whom it names, and where it is set."""
+    grant(shop, "gus", "use_catalog use_schema manage_grants", kind="CATALOG", on="main")
+
+    assert restrict(shop, "more", user="ann", masks={"city": "mask-alphanum"}).status == 403
+    assert restrict(shop, "more", user="gus", masks={"city": "mask-alphanum"}, to={"users": ["bob"]}).status == 200
+    assert restrict(shop, "all", kind="SCHEMA", on="main.a", user="gus", masks={"city": "replace-with-null"}).status == 200
+    told = shop.get(of("x").removesuffix("/x"), user="gus").json()["restrictions"]
+    assert [(each["name"], each["on"]["name"]) for each in told] == [("eu", "main.a.t"), ("more", "main.a.t"), ("all", "main.a")]
+    assert told[0]["except"]["users"] == ["ann"]
+    assert told[1]["to"]["users"] == ["bob"]
+    assert told[1]["masks"] == {"city": "mask-alphanum"}
+    assert shop.delete(of("more"), user="gus").json() == {"removed": True}
+
+
+def test_explain_tells_the_restriction(shop: Node) -> None:
+    """`access explain` says which restriction closes a table, as the refusal does, and what to do."""
+    body = {"action": "table_read", "path": ["main", "a", "t"], "user": "bob"}
+    told = shop.done("POST", f"{LAKE}/access/explain", body)
+
+    assert told["decision"]["allowed"] is False
+    assert told["decision"]["factors"][0]["kind"] == "restricted"
+    assert "restriction eu of table main.a.t" in told["suggestions"][0]
+    body["action"] = "table_scan"
+    assert shop.done("POST", f"{LAKE}/access/explain", body)["decision"]["allowed"] is True
+
+
+def test_other_formats_are_refused(lake: Node) -> None:
+    """Restrictions are of Iceberg tables: a catalog of another format says so, whatever lies in it."""
+    body = {"name": "vectors", "type": "RELATIONAL", "provider": "lakehouse-generic", "comment": "", "properties": {"location": f"file://{lake.data}/warehouse/lance"}}
+    lake.done("POST", f"{API}/lake/catalogs", body)
+    lake.done("POST", f"{API}/lake/catalogs/vectors/schemas", {"name": "s"})
+
+    answer = restrict(lake, kind="SCHEMA", on="vectors.s", masks={"x": "replace-with-null"})
+    assert answer.status == 400
+    assert "Lance" in words(answer)
+
+
+def test_active_roles_bind_and_except(lake: Node) -> None:
+    """A role that is not active excepts nobody, and still binds who holds it."""
+    furnish(lake)
+    roles = lake.done("GET", f"{API}/lake/users/bob")["user"]["roles"]
+    extra = grant(lake, "bob", "select_table", kind="TABLE", on="main.a.t")
+    assert restrict(lake, filter="city = 'EU'", **{"except": {"roles": [extra]}}).status == 200
+    path = table_path("a", "t")
+    assert "read-restrictions" not in lake.get(path, user="bob").json()
+    headers = {"x_gravitino_active_roles": roles[0]}
+
+    narrowed = lake.ask("GET", path, user="bob", **headers)
+    assert narrowed.status == 200, narrowed.body
+    assert "read-restrictions" in narrowed.json()
+
+
+def test_access_control_off_restricts_nobody(lake: Node) -> None:
+    """Where nobody is checked nobody is bound; with one table many restrictions are one fact, bounded in number."""
+    make_table(lake, "a", "t")
+    for number in range(3):
+        assert restrict(lake, f"r{number}", filter=f"id > {number}").status == 200
+    told = lake.done("GET", of("x").removesuffix("/x"))["restrictions"]
+
+    assert [each["name"] for each in told] == ["r0", "r1", "r2"]
