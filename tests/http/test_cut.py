@@ -194,6 +194,8 @@ WRITES: dict[str, Write] = {
     "forget-trash": Write("DELETE", f"{OWN}/metalakes/lake/catalogs/main/trash/DROPPED"),
     "protect": Write("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.a/protection", {"below": True}),
     "unprotect": Write("DELETE", f"{OWN}/metalakes/lake/objects/SCHEMA/main.kept/protection"),
+    "set-restriction": Write("PUT", f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/n", {"masks": {"city": "replace-with-null"}}),
+    "remove-restriction": Write("DELETE", f"{OWN}/metalakes/lake/objects/SCHEMA/main.a/restrictions/old"),
     "undrop": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/trash/DROPPED/undrop"),
     "add-members": Write("POST", f"{OWN}/metalakes/lake/groups/crew/members", {"users": ["bob"]}),
     "remove-member": Write("DELETE", f"{OWN}/metalakes/lake/groups/staff/members/ana"),
@@ -268,6 +270,7 @@ def furnish(node: Node) -> dict[str, str]:
     node.done("POST", SPACES, {"namespace": ["kept"]})
     node.done("PUT", f"{OWN}/metalakes/lake/catalogs/main/names/changes", {})
     node.done("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.kept/protection")
+    node.done("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.a/restrictions/old", {"masks": {"city": "replace-with-null"}})
     _furnish_runs(node)
     _furnish_leaves(node)
     begun, read = _furnish_imports(node)

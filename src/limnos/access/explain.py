@@ -23,7 +23,12 @@ def suggest(decision: Decision) -> list[str]:
     gaps = [f for f in decision.factors if f.kind in ("missing", "deny")]
     held = [f for f in decision.factors if f.kind == "restricted"]
     if held and not gaps:
-        return [shown(f"Read it through scan planning, or have restriction {f.privilege} of {_object(f)} except {decision.user}.") for f in held[:_LINES_MAX]]
+        return [
+            shown(
+                f"Read it through scan planning, or have restriction {f.privilege} of {_object(f)} except {decision.user}."
+            )
+            for f in held[:_LINES_MAX]
+        ]
     lines = [_step(list(group), decision.user) for _, group in groupby(gaps, key=lambda f: f.clause)]
     lines = list(dict.fromkeys(lines)) or ["Nothing that can be granted would allow this."]
     if len(lines) > _LINES_MAX:

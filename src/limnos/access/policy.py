@@ -129,7 +129,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_REGISTER: inside(_CREATE_TABLE),
     Action.TABLE_LOAD: inside(_SELECT, _MODIFY, _TABLE),  # partitions and statistics too
     Action.TABLE_READ: inside(_SELECT, _TABLE),  # its rows, where the server reads them for somebody
-    Action.TABLE_SCAN: inside(_SELECT, _MODIFY, _TABLE),  # its columns, and rows by scan planning, as far as restrictions let
+    Action.TABLE_SCAN: inside(_SELECT, _TABLE),  # the same where scans are planned, as far as restrictions let
     # Anyone who works with tables or views may ask whether the name is taken.
     Action.TABLE_EXISTS: inside(_SELECT, _MODIFY, _CREATE_TABLE, _SELECT_VIEW, _CREATE_VIEW, _TABLE, _VIEW),
     # Who may not load a table but works with views or creates tables here learns that it does not exist.

@@ -24,6 +24,7 @@ from limnos.services.places import HAVE_FILES, warehouse_of
 from limnos.services.scene import Scope
 from limnos.store import exports
 from limnos.store.principals import principal_of
+from limnos.store.restrictions import restriction_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -178,6 +179,7 @@ class _Export:
             (exports.COLUMN_STATISTICS, lambda row: messages.statistic(row[0], Statistic(*row[2:]), field_id=row[1])),
             (exports.PROTECTED, lambda row: messages.protected(row[0], below=bool(row[1]), set_by=row[2], set_at=row[3])),
             (exports.ROLES, _role),
+            (exports.RESTRICTIONS, lambda row: messages.restriction(restriction_of(row))),
             (exports.GRANTS, lambda row: messages.grant(row[0], row[1], privilege=Privilege(row[2]).word, allowed=bool(row[3]))),
             (exports.HOLDERS, lambda row: messages.link("holder", from_id=row[0], to_id=row[1])),
         )  # fmt: skip

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from limnos.formats.exchange.messages import millis
+from limnos.formats.exchange.messages import millis, terms_of
 from limnos.formats.lance_manifests import SCHEMES, check_branch, is_staged_name
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import HELD, ROOT_ID, TABLE_FORMATS, Home, Kind, name_space_of
 from limnos.model.privileges import check_binding, parse_privilege
 from limnos.model.records import CatalogRecord, FilesetRecord, MetalakeRecord, RoleRecord, ViewRecord, encode
-from limnos.names.path import PARTS_MAX
+from limnos.names.path import PARTS_MAX, check_part
 from limnos.services.import_checks import KINDS, is_lance, told_of
 from limnos.services.nested import nests
 from limnos.services.tag_values import check_value
@@ -67,6 +67,9 @@ def named_ids(record: ExportRecord) -> Iterator[int]:
     for field in ("parent_id", "namespace_id", "catalog_id", "metalake_id", "role_id", "object_id", "from_id", "to_id", "model_id", "table_id", "pipeline_id"):  # fmt: skip
         if field in message.DESCRIPTOR.fields_by_name:
             yield getattr(message, field)
+    for field in ("to_ids", "except_ids"):
+        if field in message.DESCRIPTOR.fields_by_name:
+            yield from getattr(message, field)
     yield record.owner_id
     if word == "entity" and message.WhichOneof("rest") == "view":
         yield message.view.writer_id
@@ -338,6 +341,16 @@ class Part:
             raise BadRequest(f"{what} is of a partition and of a column at once")
         self._alone(imports.COLUMN_STATISTIC, {**row, "field": _field_id(message.field_id)}, what=what)
 
+    def restriction(self, ready: Ready) -> None:
+        """Put what may be read of a table or namespace. Whom the file does not have is left out: that binds no fewer."""
+        message = ready.record.restriction
+        target = self._require(message.object_id, Kind.TABLE, Kind.NAMESPACE)
+        terms = terms_of(message, lambda ids: tuple([found.new_id for each in ids if (found := self._refs.get(each)) is not None]))
+        self._alone(imports.RESTRICTION, {
+            "id": target.new_id, "name": check_part(message.name), "zone": self._zone(target), "terms": msgspec.json.encode(terms).decode(),
+            "set_by": message.set_by, "set_at": millis(message.set_at),
+        }, what=f"restriction {message.name[:100]} of the {target.kind.word}")  # fmt: skip
+
     def declaration(self, ready: Ready) -> None:
         """Put a version of what a pipeline declares."""
         message = ready.record.declaration
@@ -468,5 +481,5 @@ def _check_held(kind: Kind, above: Ref) -> None:
 _TAKE: Final[Mapping[str, Callable[[Part, Ready], None]]] = {
     "metalake": Part.metalake, "principal": Part.principal, "catalog": Part.catalog, "namespace": Part.namespace, "table": Part.table,
     "entity": Part.entity, "role": Part.role, "grant": Part.grant, "link": Part.link, "model_version": Part.model_version,
-    "lance_version": Part.lance_version, "statistic": Part.statistic, "declaration": Part.declaration, "trailer": Part.trailer,
+    "lance_version": Part.lance_version, "statistic": Part.statistic, "restriction": Part.restriction, "declaration": Part.declaration, "trailer": Part.trailer,
 }  # fmt: skip

@@ -86,6 +86,10 @@ PROTECTED = Sql(
     "SELECT x.node_id, x.below, x.set_by, x.set_at FROM protection x JOIN node n ON n.id = x.node_id"
     f" WHERE {_LIVE.format('n')} ORDER BY x.node_id"
 )
+RESTRICTIONS = Sql(
+    "SELECT x.object_id, x.name, x.terms, x.set_by, x.set_at FROM restriction x JOIN node n ON n.id = x.object_id"
+    f" WHERE {_LIVE.format('n')} ORDER BY x.object_id, x.name"
+)
 USES = Sql(
     "SELECT x.user_id, x.used_id FROM dependency x JOIN node n ON n.id = x.user_id JOIN node u ON u.id = x.used_id"
     f" WHERE {_LIVE.format('n')} AND {_LIVE.format('u')} ORDER BY x.user_id, x.used_id"

@@ -99,6 +99,10 @@ USES = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:from, :to) ON CON
 PROTECTED = Sql(
     "INSERT INTO protection (node_id, zone, below, set_by, set_at) VALUES (:id, :zone, :below, :set_by, :set_at) ON CONFLICT DO NOTHING"
 )
+RESTRICTION = Sql(
+    "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :set_by, :set_at)"
+    " ON CONFLICT DO NOTHING"
+)
 MODEL_VERSION = Sql(
     f"INSERT INTO model_version (model_id, version, comment, properties, uris, {_AUDIT})"
     f" VALUES (:id, :version, :comment, :properties, :uris, {_AUDITED}) ON CONFLICT DO NOTHING"
@@ -121,7 +125,7 @@ FORGET = _among("DELETE FROM import_object WHERE import_id = :import AND old_id 
 FORGET_IMPORT = Sql("DELETE FROM metalake_import WHERE id = :import")
 FORGET_CLOCK = Sql("DELETE FROM clock WHERE zone = :lock")
 _HANGING = (
-    ("owner", "object_id"), ("document", "node_id"), ("protection", "node_id"), ("tag_object", "object_id"), ("policy_object", "object_id"),
+    ("owner", "object_id"), ("document", "node_id"), ("protection", "node_id"), ("restriction", "object_id"), ("tag_object", "object_id"), ("policy_object", "object_id"),
     ("statistic", "object_id"), ("column_attachment", "object_id"), ("tag_value", "object_id"), ("column_statistic", "object_id"), ("access_grant", "role_id"),
     ("role_member", "role_id"), ("group_member", "group_id"), ("dependency", "user_id"), ("model_version", "model_id"),
     ("model_alias", "model_id"), ("lance_version", "node_id"), ("pipeline_version", "pipeline_id"), ("clock", "zone"),

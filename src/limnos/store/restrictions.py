@@ -18,6 +18,7 @@ from limnos.store.trash import KEPT
 
 if TYPE_CHECKING:
     from limnos.model.entities import Node
+    from limnos.store.sql import Row
     from limnos.store.tx import Tx
 
 OF_ZONE = Sql(
@@ -35,12 +36,17 @@ SWEEP = Sql(
 )
 
 
+def restriction_of(row: Row) -> Restriction:
+    """Build what a row says: object, name, terms, by whom, when."""
+    return Restriction(row[0], row[1], msgspec.json.decode(row[2], type=Terms), row[3], row[4])
+
+
 def restrictions_read(zone: int) -> Load[Restrictions]:
     """Read all restrictions of a catalog."""
     rows = yield OF_ZONE, {"zone": zone}
     found: dict[int, tuple[Restriction, ...]] = {}
     for row in rows:
-        one = Restriction(row[0], row[1], msgspec.json.decode(row[2], type=Terms), row[3], row[4])
+        one = restriction_of(row)
         found[one.object_id] = (*found.get(one.object_id, ()), one)
     return Restrictions(found)
 

@@ -39,6 +39,7 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield from _changes()
     yield from _trash(node, who)
     yield from _protection(who)
+    yield from _restrictions(who)
     yield from _names()
     yield from _exchange(who)
     reports = f"GET {LAKE}/catalogs/{{c}}/reports"
@@ -229,6 +230,19 @@ def _protection(who: str) -> Iterator[Case]:
     ):  # fmt: skip
         yield case(f"DELETE {route}", thing, "lake", kind, name)
         yield case(f"PUT {route}", thing, "lake", kind, name)
+
+
+def _restrictions(who: str) -> Iterator[Case]:
+    route = f"{LAKE}/objects/{{type}}/{{fullName}}/restrictions"
+    terms = {"masks": {"city": "replace-with-null"}, "to": {"users": ["admin"]}}
+    absent = (("SCHEMA", "main.gone", "no namespace"), ("TABLE", "main.there.gone", "no table"))
+    for kind, name, thing in (("SCHEMA", "main.there", "namespace"), ("TABLE", "main.there.t", "table"), *absent):
+        yield case(f"GET {route}", thing, "lake", kind, name)
+    for kind, name, thing in (
+        ("SCHEMA", f"main.alter_{who}", "namespace"), ("TABLE", f"main.there.mvt_{who}_moved", "table"), *absent
+    ):  # fmt: skip
+        yield case(f"PUT {route}/{{name}}", thing, "lake", kind, name, "none", body=terms)
+        yield case(f"DELETE {route}/{{name}}", thing, "lake", kind, name, "none")
 
 
 def _names() -> Iterator[Case]:

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from limnos.formats.iceberg.read_restrictions import action_checked
+from limnos.formats.iceberg.row_filters import filter_kept
+from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.proto.limnos.v1 import export_pb2, records_pb2, schema_pb2
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
@@ -24,12 +27,15 @@ from limnos.model.records import (
     encode,
     type_number,
 )
+from limnos.model.restrictions import Mask, Terms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from limnos.model.entities import Document, Node, Principal
     from limnos.model.lance import LanceVersion
+    from limnos.model.proto.limnos.v1.export_pb2 import ReadRestriction
+    from limnos.model.restrictions import Restriction
     from limnos.model.statistics import Statistic
     from limnos.model.versions import ModelVersion
 
@@ -264,6 +270,29 @@ def statistic(table_id: int, found: Statistic, *, field_id: int = 0) -> ExportRe
         audit_info=_audit(found), field_id=field_id,
     )  # fmt: skip
     return ExportRecord(statistic=message)
+
+
+def restriction(found: Restriction) -> ExportRecord:
+    """What may be read of a table or namespace."""
+    terms = found.terms
+    message = export_pb2.ReadRestriction(
+        object_id=found.object_id, name=found.name, row_filter=terms.row_filter, to_ids=terms.to, except_ids=terms.unless,
+        masks=[export_pb2.ColumnMask(column=each.column, action=each.action, field_id=each.field_id) for each in terms.masks],
+        set_by=found.set_by, set_at=stamp(found.set_at),
+    )  # fmt: skip
+    return ExportRecord(restriction=message)
+
+
+def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int, ...]]) -> Terms:
+    """What a restriction says; `ids` gives those of whom it names, as they are where it comes in. Raises BadRequest."""
+    masks = tuple([Mask(each.column, action_checked(each.action), each.field_id) for each in message.masks])
+    row_filter = message.row_filter
+    if row_filter:
+        try:
+            row_filter = msgspec.json.encode(filter_kept(msgspec.json.decode(row_filter))).decode()
+        except msgspec.DecodeError:
+            raise BadRequest(f"the filter of restriction {message.name[:100]} is no JSON") from None
+    return Terms(row_filter, masks, ids(message.to_ids), ids(message.except_ids))
 
 
 def declaration(row: Sequence[object]) -> ExportRecord:

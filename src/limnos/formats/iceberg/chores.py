@@ -170,6 +170,8 @@ def filter_read(text: bytes) -> list[bytes]:
 
     try:
         found = parse(text.decode())
+    except RecursionError:
+        raise BadRequest(f"A row filter has at most {row_filters.DEPTH_MAX} levels: write it flatter") from None
     except (ParseException, ValueError) as error:
         raise BadRequest(f"This is no condition on columns, as region = 'EU' and amount < 100 is: {error}") from None
     told = msgspec.json.decode(found.model_dump_json())

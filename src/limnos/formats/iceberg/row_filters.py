@@ -15,7 +15,7 @@ from limnos.formats.iceberg.literals import as_written
 from limnos.model.errors import BadRequest
 
 CONDITIONS_MAX: Final = 200
-DEPTH_MAX: Final = 20
+DEPTH_MAX: Final = 100
 VALUES_MAX: Final = 1_000
 """Values of one `in`."""
 TRUE: Final[Json] = {"type": "true"}
@@ -104,6 +104,20 @@ def _value(value: object) -> object:
     if isinstance(value, (str, int, float)):
         return value
     raise BadRequest(f"{_HERE}: a value is a text, a number or a boolean, not {shown(value)}")
+
+
+def filter_kept(value: object) -> Json:
+    """Return a filter that was kept, references with their names as they are. Raises BadRequest for what is none."""
+    names: dict[int, str] = {}
+    for each in references(as_object(value, _HERE)):
+        if isinstance(each.get("id"), int) and isinstance(each.get("name"), str):
+            names[int(str(each["id"]))] = str(each["name"])
+
+    def named(reference: Json) -> Json:
+        name = names.get(int(str(reference["id"]))) if "id" in reference else None
+        return reference if name is None else {**reference, "name": name}
+
+    return with_references(filter_read(value), named)
 
 
 def references(filter_: Json) -> Iterator[Json]:

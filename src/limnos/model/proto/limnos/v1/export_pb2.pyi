@@ -15,7 +15,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ExportRecord(_message.Message):
-    __slots__ = ("header", "principal", "metalake", "catalog", "namespace", "table", "entity", "role", "grant", "link", "model_version", "lance_version", "declaration", "trailer", "statistic", "owner_id", "implicit", "pointer", "beyond", "unknown", "masked", "warehouse")
+    __slots__ = ("header", "principal", "metalake", "catalog", "namespace", "table", "entity", "role", "grant", "link", "model_version", "lance_version", "declaration", "trailer", "statistic", "restriction", "owner_id", "implicit", "pointer", "beyond", "unknown", "masked", "warehouse")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     METALAKE_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +31,7 @@ class ExportRecord(_message.Message):
     DECLARATION_FIELD_NUMBER: _ClassVar[int]
     TRAILER_FIELD_NUMBER: _ClassVar[int]
     STATISTIC_FIELD_NUMBER: _ClassVar[int]
+    RESTRICTION_FIELD_NUMBER: _ClassVar[int]
     OWNER_ID_FIELD_NUMBER: _ClassVar[int]
     IMPLICIT_FIELD_NUMBER: _ClassVar[int]
     POINTER_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +54,7 @@ class ExportRecord(_message.Message):
     declaration: Declaration
     trailer: ExportTrailer
     statistic: Statistic
+    restriction: ReadRestriction
     owner_id: int
     implicit: bool
     pointer: Pointer
@@ -60,7 +62,7 @@ class ExportRecord(_message.Message):
     unknown: bytes
     masked: _containers.RepeatedScalarFieldContainer[str]
     warehouse: str
-    def __init__(self, header: _Optional[_Union[ExportHeader, _Mapping]] = ..., principal: _Optional[_Union[Principal, _Mapping]] = ..., metalake: _Optional[_Union[_schema_pb2.Metalake, _Mapping]] = ..., catalog: _Optional[_Union[_schema_pb2.Catalog, _Mapping]] = ..., namespace: _Optional[_Union[_schema_pb2.Namespace, _Mapping]] = ..., table: _Optional[_Union[_schema_pb2.Table, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., role: _Optional[_Union[Role, _Mapping]] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ..., link: _Optional[_Union[Link, _Mapping]] = ..., model_version: _Optional[_Union[ModelVersion, _Mapping]] = ..., lance_version: _Optional[_Union[LanceVersion, _Mapping]] = ..., declaration: _Optional[_Union[Declaration, _Mapping]] = ..., trailer: _Optional[_Union[ExportTrailer, _Mapping]] = ..., statistic: _Optional[_Union[Statistic, _Mapping]] = ..., owner_id: _Optional[int] = ..., implicit: _Optional[bool] = ..., pointer: _Optional[_Union[Pointer, _Mapping]] = ..., beyond: _Optional[_Union[_records_pb2.TableRecord, _Mapping]] = ..., unknown: _Optional[bytes] = ..., masked: _Optional[_Iterable[str]] = ..., warehouse: _Optional[str] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[ExportHeader, _Mapping]] = ..., principal: _Optional[_Union[Principal, _Mapping]] = ..., metalake: _Optional[_Union[_schema_pb2.Metalake, _Mapping]] = ..., catalog: _Optional[_Union[_schema_pb2.Catalog, _Mapping]] = ..., namespace: _Optional[_Union[_schema_pb2.Namespace, _Mapping]] = ..., table: _Optional[_Union[_schema_pb2.Table, _Mapping]] = ..., entity: _Optional[_Union[Entity, _Mapping]] = ..., role: _Optional[_Union[Role, _Mapping]] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ..., link: _Optional[_Union[Link, _Mapping]] = ..., model_version: _Optional[_Union[ModelVersion, _Mapping]] = ..., lance_version: _Optional[_Union[LanceVersion, _Mapping]] = ..., declaration: _Optional[_Union[Declaration, _Mapping]] = ..., trailer: _Optional[_Union[ExportTrailer, _Mapping]] = ..., statistic: _Optional[_Union[Statistic, _Mapping]] = ..., restriction: _Optional[_Union[ReadRestriction, _Mapping]] = ..., owner_id: _Optional[int] = ..., implicit: _Optional[bool] = ..., pointer: _Optional[_Union[Pointer, _Mapping]] = ..., beyond: _Optional[_Union[_records_pb2.TableRecord, _Mapping]] = ..., unknown: _Optional[bytes] = ..., masked: _Optional[_Iterable[str]] = ..., warehouse: _Optional[str] = ...) -> None: ...
 
 class ExportHeader(_message.Message):
     __slots__ = ("version", "metalake", "product", "time", "epoch", "server_revision", "metalake_revision")
@@ -279,6 +281,36 @@ class Statistic(_message.Message):
     audit_info: _schema_pb2.AuditInfo
     field_id: int
     def __init__(self, table_id: _Optional[int] = ..., partition: _Optional[str] = ..., name: _Optional[str] = ..., value: _Optional[str] = ..., audit_info: _Optional[_Union[_schema_pb2.AuditInfo, _Mapping]] = ..., field_id: _Optional[int] = ...) -> None: ...
+
+class ReadRestriction(_message.Message):
+    __slots__ = ("object_id", "name", "row_filter", "masks", "to_ids", "except_ids", "set_by", "set_at")
+    OBJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROW_FILTER_FIELD_NUMBER: _ClassVar[int]
+    MASKS_FIELD_NUMBER: _ClassVar[int]
+    TO_IDS_FIELD_NUMBER: _ClassVar[int]
+    EXCEPT_IDS_FIELD_NUMBER: _ClassVar[int]
+    SET_BY_FIELD_NUMBER: _ClassVar[int]
+    SET_AT_FIELD_NUMBER: _ClassVar[int]
+    object_id: int
+    name: str
+    row_filter: str
+    masks: _containers.RepeatedCompositeFieldContainer[ColumnMask]
+    to_ids: _containers.RepeatedScalarFieldContainer[int]
+    except_ids: _containers.RepeatedScalarFieldContainer[int]
+    set_by: str
+    set_at: _timestamp_pb2.Timestamp
+    def __init__(self, object_id: _Optional[int] = ..., name: _Optional[str] = ..., row_filter: _Optional[str] = ..., masks: _Optional[_Iterable[_Union[ColumnMask, _Mapping]]] = ..., to_ids: _Optional[_Iterable[int]] = ..., except_ids: _Optional[_Iterable[int]] = ..., set_by: _Optional[str] = ..., set_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ColumnMask(_message.Message):
+    __slots__ = ("column", "action", "field_id")
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    FIELD_ID_FIELD_NUMBER: _ClassVar[int]
+    column: str
+    action: str
+    field_id: int
+    def __init__(self, column: _Optional[str] = ..., action: _Optional[str] = ..., field_id: _Optional[int] = ...) -> None: ...
 
 class ExportTrailer(_message.Message):
     __slots__ = ("records",)
