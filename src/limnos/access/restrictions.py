@@ -41,7 +41,7 @@ class Binding(NamedTuple):
 
 
 def bindings(
-    subject: Subject, chain: Chain, by_object: Mapping[int, tuple[Restriction, ...]], owner_of: OwnerOf, *, active: frozenset[str] | None
+    subject: Subject, chain: Chain, *, by_object: Mapping[int, tuple[Restriction, ...]], owner_of: OwnerOf, active: frozenset[str] | None
 ) -> tuple[Binding, ...]:  # fmt: skip
     """Return the restrictions that bind a subject on what the chain begins with, the nearest first.
 
@@ -64,7 +64,7 @@ def bindings(
     return tuple(found)
 
 
-def closed(decision: Decision, found: tuple[Binding, ...], chain: Chain) -> Decision:
+def closed(decision: Decision, found: tuple[Binding, ...], *, chain: Chain) -> Decision:
     """Return a decision as it is for whom restrictions bind: refused, with each restriction as a reason."""
     names = display_names(chain)
     factors = tuple(

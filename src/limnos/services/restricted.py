@@ -35,17 +35,17 @@ class Sight(NamedTuple):
     bound: Bound | None = None
 
 
-def table_sight(scene: Scene, namespace: Levels, name: str, through: Through = ()) -> Sight:
+def table_sight(scene: Scene, path: Levels, *, through: Through = ()) -> Sight:
     """Return a table's document to who may load it, or may only have its scans planned; the second have the restrictions with it.
 
     Raises NotFound, Forbidden as `table_load` does; Forbidden, too, where a restriction cannot be kept any more.
     """
     try:
-        return Sight(table_load(scene, namespace, name, through))
+        return Sight(table_load(scene, path[:-1], path[-1], through))
     except Forbidden as refused:
         if not is_restricted(refused):
             raise
-    found = table_find(scene, namespace, name, Action.TABLE_SCAN)
+    found = table_find(scene, path[:-1], path[-1], Action.TABLE_SCAN)
     document = scene.document(found.entity.id)
     applying = [(each.restriction.name, each.restriction.terms) for each in scene.bindings_of(scene.user, found.chain)]
     return Sight(document, bound_of(applying, schema_of(document.body)))

@@ -99,7 +99,7 @@ async def restrictions_list(ctx: Context, on: On) -> list[Shown]:
         target = _target(scene, on)
         held = need(scene.view, restrictions_key(scene.zone), zone=scene.zone).by_object
         places = list(zip(target.chain, display_names(target.chain), strict=True))
-        return [_shown(scene, each, (link.kind, name)) for link, name in places for each in held.get(link.id, ())]
+        return [_shown(scene, each, on=(link.kind, name)) for link, name in places for each in held.get(link.id, ())]
 
     return await ctx.read(_scope(on), read)
 
@@ -153,7 +153,7 @@ async def restriction_remove(ctx: Context, on: On, *, name: str) -> bool:
 def restriction_put(tx: Tx, permit: Permit[RestrictionSet]) -> None:
     """Write the restriction, if what it is for is still there."""
     command = permit.command
-    tx.restrictions.put(tx.nodes.confirm(command.node), command.name, command.terms)
+    tx.restrictions.put(tx.nodes.confirm(command.node), command.name, terms=command.terms)
 
 
 def restriction_delete(tx: Tx, permit: Permit[RestrictionRemove]) -> bool:
@@ -196,7 +196,7 @@ def _ids(scene: Scene, who: Who) -> tuple[int, ...]:
     return tuple(sorted(set(found)))
 
 
-def _shown(scene: Scene, found: Restriction, on: tuple[Kind, str]) -> Shown:
+def _shown(scene: Scene, found: Restriction, *, on: tuple[Kind, str]) -> Shown:
     return Shown(found, on, _who(scene, found.terms.to), _who(scene, found.terms.unless))
 
 

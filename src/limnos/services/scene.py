@@ -439,7 +439,7 @@ class Scene:
             self._want_owners(chain)
             raise
         binding = self.bindings_of(user, chain) if found.allowed and action in CLOSED else ()
-        return closed(found, binding, chain) if binding else found
+        return closed(found, binding, chain=chain) if binding else found
 
     def bindings_of(self, user: str, chain: Chain) -> tuple[Binding, ...]:
         """Return the read restrictions that bind a user on what the chain begins with; none with access control off."""
@@ -450,7 +450,7 @@ class Scene:
             return ()
         subject, active = (self.subject, self.active) if user == self.user else (self.subject_of(user), None)
         try:
-            return bindings(subject, chain, held, self.owner_of, active=active)
+            return bindings(subject, chain, by_object=held, owner_of=self.owner_of, active=active)
         except Cold:
             self._want_owners(chain)
             raise

@@ -57,7 +57,7 @@ class RestrictionWrites:
     def __init__(self, tx: Tx) -> None:
         self.tx = tx
 
-    def put(self, node: Node, name: str, terms: Terms) -> None:
+    def put(self, node: Node, name: str, *, terms: Terms) -> None:
         """Set a restriction, in place of the one of its name. Raises BadRequest when the catalog has too many."""
         tx = self.tx
         text = msgspec.json.encode(terms).decode()
@@ -68,15 +68,15 @@ class RestrictionWrites:
             raise BadRequest(
                 f"A catalog has at most {RESTRICTIONS_MAX} restrictions: set them on namespaces, or remove some first"
             )
-        tx.changed(self._draft("restrict", node, name))
+        tx.changed(self._draft("restrict", node, name=name))
 
     def delete(self, node: Node, name: str) -> bool:
         """Remove a restriction; says whether it was there."""
         if not self.tx.count(DELETE, {"id": node.id, "name": name}):
             return False
-        self.tx.changed(self._draft("unrestrict", node, name))
+        self.tx.changed(self._draft("unrestrict", node, name=name))
         return True
 
     @staticmethod
-    def _draft(operation: str, node: Node, name: str) -> ChangeDraft:
+    def _draft(operation: str, node: Node, *, name: str) -> ChangeDraft:
         return ChangeDraft(operation, node.kind, node.id, node.name_space, moves_access=True, payload=name)

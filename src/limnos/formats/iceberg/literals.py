@@ -24,7 +24,7 @@ def as_written(value: object, kind: str, *, about: str) -> object:
     decimal = _DECIMAL.fullmatch(kind)
     with suppress(ValueError, InvalidOperation, OverflowError):
         if decimal is not None:
-            return _decimal(value, int(decimal[1]), int(decimal[2]))
+            return _decimal(value, precision=int(decimal[1]), scale=int(decimal[2]))
         if kind in _READ:
             return _READ[kind](value)
     raise BadRequest(f"{about} is {kind}, and {value!r:.100} is no such value")
@@ -59,7 +59,7 @@ def _text(value: object) -> object:
     return value
 
 
-def _decimal(value: object, precision: int, scale: int) -> str:
+def _decimal(value: object, *, precision: int, scale: int) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError(value)
     with localcontext() as context:

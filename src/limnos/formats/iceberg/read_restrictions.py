@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -41,6 +40,7 @@ _HIDES_MORE: Final = {
     frozenset(("truncate-to-year", "truncate-to-month")): "truncate-to-year",
     frozenset(("sha-256-global", QUERY_LOCAL)): QUERY_LOCAL,
 }
+NAME_MAPPING: Final = "schema.name-mapping.default"
 _KEPT: Final = ("read.", "write.")
 _HERE: Final = "Table metadata"
 
@@ -228,8 +228,8 @@ def as_told(bound: Bound) -> Json:
 
 def nowhere_of(metadata: Json) -> str:
     """Return the location that stands for every file of a restricted table: nothing is there, and its name says why."""
-    place = urlsplit(text_at(metadata, "location", where=_HERE))
-    root = f"{place.scheme}://{place.netloc}" if place.scheme else "file://"
+    scheme, sign, rest = text_at(metadata, "location", where=_HERE).partition("://")
+    root = f"{scheme}://{rest.partition('/')[0]}" if sign else "file://"
     return f"{root}/{CLOSED_TO}/{optional_string_at(metadata, 'table-uuid', where=_HERE) or 'table'}"
 
 
@@ -250,7 +250,7 @@ def restricted(metadata: Json, bound: Bound) -> Json:
             key: value for key, value in iceberg_metadata.properties_of(shaped).items() if _is_kept(key)
         },
         "current-snapshot-id": iceberg_metadata.current_snapshot_id(shaped),
-        "snapshots": [_snapshot(each, nowhere, schema) for each in iceberg_metadata.rows(shaped, "snapshots")],
+        "snapshots": [_snapshot(each, nowhere=nowhere, schema=schema) for each in iceberg_metadata.rows(shaped, "snapshots")],
         "snapshot-log": [
             {"timestamp-ms": each["timestamp-ms"], "snapshot-id": each["snapshot-id"]}
             for each in iceberg_metadata.rows(shaped, "snapshot-log")
@@ -266,6 +266,32 @@ def restricted(metadata: Json, bound: Bound) -> Json:
     if told["current-snapshot-id"] is None:
         told["current-snapshot-id"] = iceberg_metadata.no_snapshot(int(str(version)))
     return told
+
+
+def reading_shape(metadata: Json) -> Json:
+    """Return what of a table's metadata its files are read with, by the server itself: columns as they are now, partitions, names of files without ids."""
+    shaped = iceberg_metadata.with_current_shape(metadata)
+    schema = iceberg_metadata.current_schema(shaped)
+    mapping = iceberg_metadata.property_of(shaped, NAME_MAPPING)
+    known = (
+        "format-version",
+        "table-uuid",
+        "last-updated-ms",
+        "last-column-id",
+        "partition-specs",
+        "default-spec-id",
+        "last-partition-id",
+    )
+    told: Json = {key: shaped[key] for key in known if key in shaped}
+    more: Json = (
+        {"last-sequence-number": 0} if shaped["format-version"] != 1 else {"schema": schema, "partition-spec": []}
+    )
+    more |= {"next-row-id": 0} if shaped["format-version"] == 3 else {}
+    return told | more | {
+        "location": nowhere_of(metadata), "schemas": [schema], "current-schema-id": schema.get("schema-id", 0),
+        "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0,
+        "properties": {} if mapping is None else {NAME_MAPPING: mapping},
+    }  # fmt: skip
 
 
 def _is_kept(key: str) -> bool:
@@ -287,7 +313,7 @@ def _schema(schema: Json, bound: Bound) -> Json:
     return told | {"identifier-field-ids": identifiers} if identifiers and not bound.masks else told
 
 
-def _snapshot(snapshot: Json, nowhere: str, schema: Json) -> Json:
+def _snapshot(snapshot: Json, *, nowhere: str, schema: Json) -> Json:
     known = ("snapshot-id", "parent-snapshot-id", "sequence-number", "timestamp-ms")
     told = {key: snapshot[key] for key in known if key in snapshot}
     summary = snapshot.get("summary")

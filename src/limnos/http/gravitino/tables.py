@@ -130,7 +130,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
             if action is not Action.TABLE_LOAD:
                 tables.table_find(scene, levels, name, action, wanted=LANCE)
             return (*levels, name)
-        if action is Action.TABLE_LOAD and (sight := restricted.table_sight(scene, levels, name)).bound is not None:
+        if action is Action.TABLE_LOAD and (sight := restricted.table_sight(scene, (*levels, name))).bound is not None:
             return _Restricted(scene.node(sight.document.node_id), sight)
         node = tables.table_find(scene, levels, name, action).entity
         response = ok(table=_iceberg_table(node, scene.document(node.id)))

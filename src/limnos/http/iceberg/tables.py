@@ -160,7 +160,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
     through = through_of(request) if request.query_string else ()
 
     def read(scene: Scene) -> tuple[Sight, CatalogRecord, Lasting | None]:
-        sight, lasting = restricted.table_sight(scene, namespace, name, through), None
+        sight, lasting = restricted.table_sight(scene, (*namespace, name), through=through), None
         if sight.bound is None and request.may_be_kept and request.query_string in _PLAIN:
             about = (Kind.TABLE, (*namespace, name), Action.TABLE_LOAD)
             lasting = lasting_of(scene, ctx.credential, about=about, document=True)
@@ -173,7 +173,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
     if mode not in _MODES:
         raise BadRequest(f"snapshots is all or refs, not {mode}")
     if sight.bound is not None:
-        return await _restricted(request, ctx, sight, mode=mode, bound=sight.bound)
+        return await _restricted(request, ctx, sight=sight, mode=mode, bound=sight.bound)
     delegates = is_asked(request, ctx, catalog=catalog)
     end = await _end(ctx, scope, levels=(*namespace, name)) if delegates else _PLAIN_END
     etag = _etag(document, mode, mark=end.mark)
@@ -188,7 +188,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
     return response
 
 
-async def _restricted(request: Request, ctx: Context, sight: Sight, *, mode: str, bound: Bound) -> Response:
+async def _restricted(request: Request, ctx: Context, *, sight: Sight, mode: str, bound: Bound) -> Response:
     """Answer whom restrictions bind: no file, no credential, and that scans are planned here. Kept by nobody, as rights may move."""
     etag = _etag(sight.document, mode, mark=f"r{bound.digest}")
     if _matches(request.headers.get(b"if-none-match"), etag):
