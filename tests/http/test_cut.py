@@ -270,7 +270,9 @@ def furnish(node: Node) -> dict[str, str]:
     node.done("POST", SPACES, {"namespace": ["kept"]})
     node.done("PUT", f"{OWN}/metalakes/lake/catalogs/main/names/changes", {})
     node.done("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.kept/protection")
-    node.done("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.a/restrictions/old", {"masks": {"city": "replace-with-null"}})
+    node.done(
+        "PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.a/restrictions/old", {"masks": {"city": "replace-with-null"}}
+    )
     _furnish_runs(node)
     _furnish_leaves(node)
     begun, read = _furnish_imports(node)

@@ -26,7 +26,9 @@ OWNER: Final = "OWNER"
 SERVICE_ADMIN: Final = "SERVICE_ADMIN"
 """Stands in a missing factor's `privilege` when only a service admin may."""
 
-FactorKind = Literal["owner", "allow", "deny", "missing", "service-admin", "member", "self", "access-off", "lent", "restricted"]
+FactorKind = Literal[
+    "owner", "allow", "deny", "missing", "service-admin", "member", "self", "access-off", "lent", "restricted"
+]
 
 _HAS_MAX: Final = 4
 

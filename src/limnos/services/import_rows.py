@@ -345,7 +345,9 @@ class Part:
         """Put what may be read of a table or namespace. Whom the file does not have is left out: that binds no fewer."""
         message = ready.record.restriction
         target = self._require(message.object_id, Kind.TABLE, Kind.NAMESPACE)
-        terms = terms_of(message, lambda ids: tuple([found.new_id for each in ids if (found := self._refs.get(each)) is not None]))
+        terms = terms_of(
+            message, lambda ids: tuple([found.new_id for each in ids if (found := self._refs.get(each)) is not None])
+        )
         self._alone(imports.RESTRICTION, {
             "id": target.new_id, "name": check_part(message.name), "zone": self._zone(target), "terms": msgspec.json.encode(terms).decode(),
             "set_by": message.set_by, "set_at": millis(message.set_at),
