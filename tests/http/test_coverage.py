@@ -54,7 +54,7 @@ BODIES: dict[str, object] = {
     "issue-token": b"grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=lim_1_wrong",
     "create-namespace": {"namespace": ["n"]}, "update-properties": {"updates": {"k": "v"}},
     "register-table": {"name": "n", "metadata-location": "file:///x"}, "create-table": {"name": "n", "schema": wire.SCHEMA},
-    "commit-table": {"updates": [wire.set_properties(k="v")]}, "report-metrics": {"report-type": "scan-report"},
+    "commit-table": {"updates": [wire.set_properties(k="v")]}, "report-metrics": {"report-type": "scan-report"}, "plan-scan": {},
     "rename-table": {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "n"}},
     "commit-transaction": {
         "table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [wire.set_properties(k="v")]}]

@@ -77,6 +77,7 @@ class Built(NamedTuple):
         services.sources.close()
         await services.locks.close()
         services.sqlpp_chores.close()
+        services.scan_chores.close()
         services.engine.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(services.reports.flush(), LAST_REPORTS_S)
@@ -192,6 +193,7 @@ def defaults_of(settings: Settings, allowed: Allowed, *, storages: Storages) -> 
         lance_debris_ms=settings.lance.debris_age_s * 1000,
         sqlpp_compact_files=settings.sqlpp.compact_files,
         sqlpp_snapshots_keep_ms=settings.sqlpp.snapshots_keep_s * 1000,
+        scan_files_max=settings.planning.files_max,
         sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
         storages=storages,
     )
@@ -266,6 +268,7 @@ def build(settings: Settings) -> Built:
         chores=ChoreProcesses(processes_max=settings.server.chore_processes_max),
         lance=lance_processes(settings.lance),
         sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max),
+        scan_chores=ChoreProcesses(processes_max=settings.planning.workers_max),
         vendor=Vendor(timeout_s=settings.storage.timeout_s, time=store.time),
         issuer=_issuer_of(settings.oidc, store.time),
         sources=Sources(Limits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)),

@@ -41,9 +41,13 @@ def _done(name: str, parts: list[bytes]) -> list[bytes]:
 
 
 def _chores(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
-    """The chores of a name's kind; those of SQL++ take a while to load, so they are loaded when there is one."""
+    """The chores of a name's kind; those of SQL++ and of scans take a while to load, so they are loaded when there is one."""
     if name in CHORES:
         return CHORES
+    if name.startswith("scan-"):
+        from limnos.formats.scans.chores import CHORES as SCANS
+
+        return SCANS
     from limnos.sqlpp.chores import CHORES as SQLPP
 
     return SQLPP

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from limnos.app.hands import Hand
 from limnos.app.turns import Turns
-from limnos.model.errors import BadRequest, CommitConflict, LimnosError, Unavailable
+from limnos.model.errors import BadRequest, CommitConflict, InvalidTable, LimnosError, Unavailable, Unsupported
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
@@ -28,6 +28,8 @@ DONE = Counter(
 REFUSALS: Mapping[str, Callable[[str], LimnosError]] = {
     BadRequest.code: BadRequest,
     CommitConflict.code: CommitConflict,
+    InvalidTable.code: InvalidTable,
+    Unsupported.code: Unsupported,
 }
 CHORE = "limnos.app.chore"
 CLOSING = "The server is stopping, and nothing was changed: try again"

@@ -570,6 +570,19 @@ def _place(text: str) -> str:
 Places = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], BeforeValidator(_words)]
 
 
+class Planning(Section):
+    """Scans of Iceberg tables that are planned by the server."""
+
+    workers_max: PositiveInt = Field(
+        default=2,
+        description="Most processes that plan scans of Iceberg tables; started when there is one to plan, ended after a minute. No user's scans take the last.",
+    )
+    files_max: PositiveInt = Field(
+        default=2_000,
+        description="How many files of a scan one answer names, as far as manifests are not larger; the rest is fetched by plan tasks.",
+    )
+
+
 class Jobs(Section):
     """Jobs of Gravitino's templates, which the server runs by itself in processes of their own."""
 
@@ -729,6 +742,7 @@ class Settings(BaseSettings):
     lance: Lance = Lance()
     sqlpp: Sqlpp = Sqlpp()
     engine: Engine = Engine()
+    planning: Planning = Planning()
     jobs: Jobs = Jobs()
     view: View = View()
     store: Store = Store()

@@ -60,6 +60,19 @@ def texts_of(data: bytes, *path: str) -> Iterator[str]:
         raise BadAvro(str(error) or type(error).__name__) from error
 
 
+def unpacked(data: bytes) -> bytes:
+    """Return a file as if it had never been compressed, for somebody who trusts the numbers in it. Raises BadAvro."""
+    try:
+        source = io.BytesIO(data)
+        told, sync = _head(source)
+        _schema(told)
+        return _Plain(source, told, sync).whole()
+    except BadAvro:
+        raise
+    except Exception as error:
+        raise BadAvro(str(error) or type(error).__name__) from error
+
+
 class _Plain:
     """The file as if it had never been compressed, piece by piece, for somebody who reads it from start to end."""
 
@@ -77,6 +90,13 @@ class _Plain:
             self._rest = io.BytesIO(piece)
             found += self._rest.read(size - len(found))
         return found
+
+    def whole(self) -> bytes:
+        """All of it."""
+        pieces = [self._rest.read()]
+        while piece := self._block():
+            pieces.append(piece)
+        return b"".join(pieces)
 
     def _block(self) -> bytes:
         first = self._source.read(1)

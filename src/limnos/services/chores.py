@@ -6,15 +6,20 @@ choose: in processes that can be killed, or right here, as tests and tools like 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from limnos.formats.iceberg.chores import CHORES as ICEBERG
 from limnos.sqlpp.chores import CHORES as SQLPP
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from limnos.model.entities import Document
 
 CHORES = {**ICEBERG, **SQLPP}
+SCANS: Final = "limnos.formats.scans.chores"
+"""Where chores of scans are, which a server does not load."""
 REQUEST_BYTES_MAX = 64 << 10
 """Bodies up to this size are decoded and built on the loop, in a few milliseconds at most."""
 DOCUMENT_BYTES_MAX = 256 << 10
@@ -41,6 +46,8 @@ class OwnChores:
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Do a chore."""
         del caller
+        if name.startswith("scan-"):
+            return cast("Mapping[str, Callable[..., list[bytes]]]", import_module(SCANS).CHORES)[name](*parts)
         return CHORES[name](*parts)
 
     def close(self) -> None:

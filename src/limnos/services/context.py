@@ -74,6 +74,7 @@ class Services:
         lance: LanceWorkers | None = None,
         engine: Engine | None = None,
         sqlpp_chores: Chores | None = None,
+        scan_chores: Chores | None = None,
         vendor: Vendor | None = None,
         sources: Sources | None = None,
         issuer: Issuer | None = None,
@@ -105,12 +106,12 @@ class Services:
         self.engine: Engine = NoEngine() if engine is None else engine
         self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
         """Of their own, so that a long query holds up no commit."""
+        self.scan_chores: Chores = scan_chores or OwnChores()
         self.sqlpp_requests = Requests(gate, store)
         self.recent = RecentMetadata()
         self.lines = Lines()
         self.reports = Reports(store, keep_ms=defaults.keep_reports_ms, sample=defaults.reports_sample)
-        self.repeats = Lines()
-        """Of requests with the same key."""
+        self.repeats = Lines()  # of requests with the same key
         self.watch = Watch(gate, store)
         self.issuer: Issuer = NoIssuer() if issuer is None else issuer
         """Of tokens from outside."""
@@ -118,8 +119,7 @@ class Services:
         """Of requests that bring the same token of an issuer for the first time."""
         self.tended: dict[int, int] = {}
         """Until when debris of a dataset is looked after by a task that is on the list, by the table's id."""
-        self.locks = Locks(gate, store)
-        """Of SQL++ statements."""
+        self.locks = Locks(gate, store)  # of SQL++ statements
 
 
 class Context:

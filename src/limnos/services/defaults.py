@@ -52,6 +52,8 @@ class Defaults(NamedTuple):
     """With how many files too many a dataset is compacted; 0: never."""
     sqlpp_snapshots_keep_ms: int = 86_400_000
     """How long states of a dataset are kept that others followed."""
+    scan_files_max: int = 2_000
+    """How many files of a scan one answer names."""
     sqlpp_debris_ms: int = 259_200_000
     """How old what killed statements left is before it goes; 0: it stays."""
     storages: Storages = Storages()

@@ -116,21 +116,23 @@ class Files:
         self._shares = Shares(timeout_s=timeout_s)
         self._beside: set[asyncio.Task[None]] = set()
 
-    async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
+    async def read(self, location: str, properties: Mapping[str, str], *, bytes_max: int = METADATA_BYTES_MAX) -> bytes:
         """Read a whole file. Raises MissingFile, TooLarge."""
-        return await self._run(location, properties, lambda store: store.read(location, bytes_max=METADATA_BYTES_MAX))
+        return await self._run(location, properties, lambda store: store.read(location, bytes_max=bytes_max))
 
-    async def read_within(self, location: str, properties: Mapping[str, str], roots: Sequence[str]) -> bytes:
+    async def read_within(
+        self, location: str, properties: Mapping[str, str], roots: Sequence[str], *, bytes_max: int = METADATA_BYTES_MAX
+    ) -> bytes:
         """Read a whole file that a caller names: a local one only where links do not lead out of the roots.
 
         Raises what `read` does; MissingFile, too, for a link that leads out.
         """
         if not is_local(location):
-            return await self.read(location, properties)
+            return await self.read(location, properties, bytes_max=bytes_max)
         allowed = self._allowed
         try:
             return await self._run(
-                location, properties, lambda _: read_within(location, roots, allowed, bytes_max=METADATA_BYTES_MAX)
+                location, properties, lambda _: read_within(location, roots, allowed, bytes_max=bytes_max)
             )
         except MissingFile as error:
             if "leads_to" in error.context:

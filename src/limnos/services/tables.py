@@ -99,18 +99,23 @@ def table_exists(scene: Scene, namespace: Levels, name: str) -> None:
 
 def table_load(scene: Scene, namespace: Levels, name: str, through: Through = ()) -> Document:
     """Return a table's document, also by a right that views lend. Raises NotFound, Forbidden."""
-    if through:
-        thing = Thing(_TABLE, (*namespace, name), _LOAD, _MAY_PROBE)
-        try:
-            found = look_up_through(scene, thing, through).entity
-        except NotFound:
-            refuse_federated(scene)
-            raise
-        if found.format != ICEBERG:
-            refuse_federated(scene)
-            raise of_other_format((*namespace, name), found.format)
-        return scene.document(found.id)
-    return scene.document(table_find(scene, namespace, name, _LOAD).entity.id)
+    return scene.document(table_look(scene, namespace, name, _LOAD, through=through).id)
+
+
+def table_look(scene: Scene, namespace: Levels, name: str, action: Action, *, through: Through) -> Node:
+    """Find an Iceberg table for who may do the action to it, also by a right that views lend. Raises NotFound, Forbidden."""
+    if not through:
+        return table_find(scene, namespace, name, action).entity
+    thing = Thing(_TABLE, (*namespace, name), action, _MAY_PROBE)
+    try:
+        found = look_up_through(scene, thing, through).entity
+    except NotFound:
+        refuse_federated(scene)
+        raise
+    if found.format != ICEBERG:
+        refuse_federated(scene)
+        raise of_other_format((*namespace, name), found.format)
+    return found
 
 
 def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:

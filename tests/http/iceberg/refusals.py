@@ -121,7 +121,7 @@ def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
     updates = {"updates": [wire.set_properties(by=who)]}
     for method, path, body in (
         ("GET", "", None), ("HEAD", "", None), ("POST", "", updates), ("DELETE", "", None),
-        ("POST", "/metrics", {"report-type": "scan-report"}), ("POST", "/unregister", None), ("GET", "/credentials", None),
+        ("POST", "/metrics", {"report-type": "scan-report"}), ("POST", "/unregister", None), ("GET", "/credentials", None), ("POST", "/plan", {}),
     ):  # fmt: skip
         own = f"drop_{who}" if method == "DELETE" else f"leave_{who}" if path == "/unregister" else "t"
         found[f"{method} {table}{path}", "table"] = (method, f"{there}/tables/{own}{path}", body)

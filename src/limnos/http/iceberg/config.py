@@ -26,8 +26,13 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
 
 
-async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]) -> Response:
-    """Answer for the catalog that `warehouse` names; one that the caller may not use does not exist."""
+async def config_load(
+    request: Request, ctx: Context, *, endpoints: tuple[str, ...], passed_on: tuple[str, ...]
+) -> Response:
+    """Answer for the catalog that `warehouse` names; one that the caller may not use does not exist.
+
+    `passed_on` are the endpoints that are served of a catalog which shows another one.
+    """
     defaults = ctx.services.defaults
     metalake, catalog = iceberg.decode_warehouse(request.query("warehouse") or defaults.catalog)
     scope = Scope(metalake or defaults.metalake, catalog)
@@ -51,11 +56,11 @@ async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]
             kind="catalog",
         ) from None
     if properties is None:
-        return await _federated(ctx, scope, served=endpoints)
+        return await _federated(ctx, scope, served=passed_on)
     prefix = iceberg.encode_prefix(scope.metalake or "", catalog)
-    passed_on = {key: without_password(properties[key]) for key in PASSED_ON if key in properties}
+    stores = {key: without_password(properties[key]) for key in PASSED_ON if key in properties}
     told: dict[str, object] = {
-        "defaults": passed_on,
+        "defaults": stores,
         "overrides": {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED},
         "endpoints": endpoints,
     }

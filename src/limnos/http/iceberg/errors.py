@@ -14,6 +14,7 @@ from limnos.names.errors import InvalidName
 
 STORAGE_RETRY_AFTER_S = 5
 _COMMITS = frozenset({"commit-table", "commit-transaction", "replace-view"})
+PLANS = frozenset({"plan-scan", "load-plan", "cancel-plan", "load-tasks"})
 _NOT_FOUND = {
     "namespace": "NoSuchNamespaceException",
     "table": "NoSuchTableException",
@@ -74,6 +75,8 @@ def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]
         )  # fmt: skip
     if isinstance(error, errors.SourceFailed):
         return _of_source(error, operation)
+    if isinstance(error, errors.InvalidTable) and operation in PLANS:
+        return 500, "ServiceFailureException"  # 409 would be a conflict, which another try may settle
     for kind, status, name in _TABLE:
         if isinstance(error, kind):
             return status, name

@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.http.iceberg import config, namespaces, oauth, tables, transactions, vended, views
+from limnos.http.iceberg import config, namespaces, oauth, plans, tables, transactions, vended, views
 from limnos.http.iceberg.errors import error_response
-from limnos.http.iceberg.federated import passing
+from limnos.http.iceberg.federated import HANDLERS, passing
 from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.iceberg.prefixless import prefixless
 from limnos.http.once import Keyed, Terms, once
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 ROOT = "/iceberg/v1"
 REPORT_BYTES_MAX = 1 << 18
 """How long a report of a client may be."""
+
+PLAN_BYTES_MAX = 2 << 20
+"""How long a request to plan a scan may be: its filter may name many values."""
 
 CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", "/{prefix}/namespaces", namespaces.namespaces_list, "list-namespaces"),
@@ -88,6 +91,14 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         vended.credentials_load,
         "load-credentials",
     ),
+    Route(
+        "POST",
+        "/{prefix}/namespaces/{namespace}/tables/{table}/plan",
+        plans.scan_plan,
+        "plan-scan",
+        asks=(Action.TABLE_READ,),
+        body_bytes_max=PLAN_BYTES_MAX,
+    ),
     Route("POST", "/{prefix}/tables/rename", tables.table_rename, "rename-table"),
     Route(
         "POST",
@@ -142,6 +153,8 @@ KEYED: dict[str, Keyed] = {
 """Operations for which an `Idempotency-Key` counts, and how each is answered again."""
 
 ENDPOINTS = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES)
+PASSED_ON = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES if route.operation in HANDLERS)
+"""Those that are served of a catalog which shows another one, too: its scans are planned where they are read."""
 
 
 def _error(error: LimnosError | InvalidName, _request: Request, operation: str) -> Response:
@@ -156,7 +169,7 @@ class IcebergProtocol:
     narrows = True
 
     def __init__(self) -> None:
-        load = partial(config.config_load, endpoints=ENDPOINTS)
+        load = partial(config.config_load, endpoints=ENDPOINTS, passed_on=PASSED_ON)
         config_route: Route[Handler] = Route("GET", "/config", load, "load-config")
         token_route: Route[Handler] = Route("POST", "/oauth/tokens", oauth.token_issue, "issue-token", takes="form")
         reads, writes = prefixless([passing(route) for route in CATALOG_ROUTES])

@@ -1,0 +1,44 @@
+"""The steps of planning a scan as chores: from bytes to bytes, for processes that can be ended while they are at it.
+
+May import `formats.iceberg`, this package and msgspec. A worker process loads it when there is a scan to plan: the library takes a while to load, and the server needs none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.scans.request import Aim, Needed, ScanRequest, aim_of
+from limnos.formats.scans.tasks import manifests_of, tasks_of
+
+
+def aim(document: bytes, asked: bytes) -> list[bytes]:
+    """Say what of a table a scan is about: a document's bytes in, an `Aim` out."""
+    return [
+        msgspec.json.encode(aim_of(iceberg_metadata.decode(document), msgspec.json.decode(asked, type=ScanRequest)))
+    ]
+
+
+def manifests(aim: bytes, asked: bytes, *lists: bytes) -> list[bytes]:
+    """Say which manifests a scan has to read: the lists' bytes in, a `Needed` out."""
+    needed = manifests_of(msgspec.json.decode(aim, type=Aim), msgspec.json.decode(asked, type=ScanRequest), lists)
+    return [msgspec.json.encode(needed)]
+
+
+def tasks(aim: bytes, asked: bytes, needed: bytes, *files: bytes) -> list[bytes]:
+    """Plan the files of some manifests: their bytes in; tasks, delete files, and how many rows are sure, out."""
+    found = tasks_of(
+        msgspec.json.decode(aim, type=Aim), msgspec.json.decode(asked, type=ScanRequest),
+        needed=msgspec.json.decode(needed, type=Needed), files=files,
+    )  # fmt: skip
+    return [b",".join(found.files), b",".join(found.deletes), b"%d" % found.sure_rows]
+
+
+CHORES: Mapping[str, Callable[..., list[bytes]]] = {
+    "scan-aim": aim,
+    "scan-manifests": manifests,
+    "scan-tasks": tasks,
+}
+"""Every chore by its name."""

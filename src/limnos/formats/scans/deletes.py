@@ -1,0 +1,114 @@
+"""Which delete files apply to a data file: Iceberg's specification, "Scan planning".
+
+May import this package and pyiceberg. Must not know filters, nor how files are told.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, cast
+
+from pyiceberg.manifest import DataFileContent, FileFormat
+
+from limnos.formats.scans.manifests import REFERENCED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pyiceberg.manifest import DataFile, ManifestEntry
+
+_PATH_ID: Final = 2147483546
+Place = tuple[int, tuple[object, ...]]
+"""A spec and the values of its fields: where a file lies."""
+
+
+def place_of(file: DataFile) -> Place:
+    """Return where a file lies."""
+    values = (file.partition[at] for at in range(len(file.partition)))
+    return file.spec_id, tuple("NaN" if value != value else value for value in values)  # noqa: PLR0124 - what is no number is itself
+
+
+class _Series:
+    """Delete files in the order of their sequence numbers; `files` are numbers in the whole list."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, int]] = []
+
+    def add(self, sequence: int, number: int) -> None:
+        self._found.append((sequence, number))
+
+    def sort(self) -> None:
+        self._found.sort()
+
+    def since(self, sequence: int) -> list[int]:
+        """Those as old as a data file, or younger."""
+        return [number for _, number in self._found[bisect_left(self._found, (sequence, -1)) :]]
+
+    def after(self, sequence: int) -> list[int]:
+        """Those that are younger."""
+        return [number for _, number in self._found[bisect_right(self._found, (sequence, 1 << 62)) :]]
+
+
+class DeleteIndex:
+    """The delete files of a snapshot, by what they may apply to; `whole` are the specs that part nothing."""
+
+    def __init__(self, entries: Sequence[ManifestEntry], *, whole: Collection[int]) -> None:
+        self._whole = whole
+        self.files = [entry.data_file for entry in entries]
+        self._everywhere = _Series()
+        self._equality: dict[Place, _Series] = defaultdict(_Series)
+        self._positions: dict[Place, _Series] = defaultdict(_Series)
+        self._of_path: dict[str, _Series] = defaultdict(_Series)
+        self._vectors: dict[str, _Series] = defaultdict(_Series)
+        for number, entry in enumerate(entries):
+            self._series(entry.data_file).add(cast("int", entry.sequence_number), number)
+        for series in (
+            self._everywhere,
+            *self._equality.values(),
+            *self._positions.values(),
+            *self._of_path.values(),
+            *self._vectors.values(),
+        ):
+            series.sort()
+
+    def _series(self, file: DataFile) -> _Series:
+        if file.content == DataFileContent.EQUALITY_DELETES:
+            return self._equality[place_of(file)] if file.spec_id not in self._whole else self._everywhere
+        if file.file_format == FileFormat.PUFFIN:
+            return self._vectors[cast("str", file[REFERENCED])]
+        path = _one_path(file)
+        return self._positions[place_of(file)] if path is None else self._of_path[path]
+
+    def of(self, entry: ManifestEntry) -> list[int]:
+        """Return the numbers of the delete files that apply to a data file; a deletion vector stands for all older positions."""
+        file, sequence = entry.data_file, cast("int", entry.sequence_number)
+        place = place_of(file)
+        found = self._everywhere.after(sequence)
+        if place in self._equality:
+            found += self._equality[place].after(sequence)
+        vectors = self._vectors[file.file_path].since(sequence) if file.file_path in self._vectors else []
+        if vectors:
+            return sorted((*found, vectors[-1]))
+        if place in self._positions:
+            found += [
+                each for each in self._positions[place].since(sequence) if _may_name(self.files[each], file.file_path)
+            ]
+        if file.file_path in self._of_path:
+            found += self._of_path[file.file_path].since(sequence)
+        return sorted(found)
+
+
+def _one_path(file: DataFile) -> str | None:
+    """Return the only data file whose rows a file of positions deletes, where it says so."""
+    if file[REFERENCED] is not None:
+        return cast("str", file[REFERENCED])
+    low, high = (file.lower_bounds or {}).get(_PATH_ID), (file.upper_bounds or {}).get(_PATH_ID)
+    return low.decode() if low is not None and low == high else None
+
+
+def _may_name(file: DataFile, path: str) -> bool:
+    """Say whether a file of positions may name a path; an upper bound that was cut covers what begins with it."""
+    low, high = (file.lower_bounds or {}).get(_PATH_ID), (file.upper_bounds or {}).get(_PATH_ID)
+    spelled = path.encode()
+    return (low is None or low <= spelled) and (high is None or spelled <= high or spelled.startswith(high))

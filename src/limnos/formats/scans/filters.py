@@ -1,0 +1,274 @@
+"""Filters of scans: read from JSON in either of Iceberg's spellings, bound to columns, and told again as far as a partition leaves them open.
+
+May import pyiceberg, this package and `limnos.model.errors`. A filter is a tree of which `not` stands at the leaves only. A leaf keeps the JSON that it
+came as, so what goes back to a client is what it sent. A leaf that cannot be looked at here (a transform of a column, a function) may
+be true of any row: it prunes nothing, and stays in the residual.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import msgspec
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    NotEqualTo,
+    NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    Or,
+    Reference,
+    StartsWith,
+)
+from pyiceberg.expressions.literals import AboveMax, BelowMin
+from pyiceberg.types import (
+    DoubleType,
+    FloatType,
+    StringType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    UnknownType,
+)
+
+from limnos.formats.scans.values import literal_of
+from limnos.model.errors import BadRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import IcebergType
+
+DEPTH_MAX: Final = 300
+LEAVES_MAX: Final = 20_000
+VALUES_MAX: Final = 100_000
+_UNARY: Final = {"is-null": IsNull, "not-null": NotNull, "is-nan": IsNaN, "not-nan": NotNaN}
+_COMPARED: Final = {
+    "lt": LessThan, "lt-eq": LessThanOrEqual, "gt": GreaterThan, "gt-eq": GreaterThanOrEqual, "eq": EqualTo, "not-eq": NotEqualTo,
+    "starts-with": StartsWith, "not-starts-with": NotStartsWith,
+}  # fmt: skip
+_UNREAD: Final = (TimestampNanoType, TimestamptzNanoType, UnknownType)
+"""Types whose values the library does not compare."""
+_SETS: Final = {"in": In, "not-in": NotIn}
+
+
+class Leaf(NamedTuple):
+    """One predicate: as it is told to clients, and as it is worked out here; None for what may be true of any row."""
+
+    told: object
+    predicate: BooleanExpression | None
+
+
+class Both(NamedTuple):
+    """Filters that must all hold."""
+
+    parts: tuple[Filter, ...]
+
+
+class Either(NamedTuple):
+    """Filters of which one must hold."""
+
+    parts: tuple[Filter, ...]
+
+
+Filter = bool | Leaf | Both | Either
+
+
+def filter_of(raw: bytes, schema: Schema, *, case_sensitive: bool) -> Filter:
+    """Read a filter; null holds for every row. Raises BadRequest (no filter, unknown columns, values of other types, too deep)."""
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise BadRequest(f"The filter cannot be read: {error}") from None
+    if value is None:
+        return True
+    return _Reader(schema, case_sensitive=case_sensitive).read(value, holds=True, depth=0)
+
+
+def joined(parts: list[Filter], *, every: bool) -> Filter:
+    """Join filters, of which all or one must hold, and leave out what decides nothing."""
+    found: list[Filter] = []
+    for part in parts:
+        if part is (not every):
+            return part
+        if isinstance(part, Both if every else Either):
+            found.extend(part.parts)
+        elif part is not every:
+            found.append(part)
+    if len(found) < 2:
+        return found[0] if found else every
+    return Both(tuple(found)) if every else Either(tuple(found))
+
+
+class _Reader:
+    """Reads one filter, within bounds."""
+
+    def __init__(self, schema: Schema, *, case_sensitive: bool) -> None:
+        self._schema = schema
+        self._case_sensitive = case_sensitive
+        self._leaves = self._values = 0
+
+    def read(self, value: object, *, holds: bool, depth: int) -> Filter:
+        """Read a filter, or what is the case when it does not hold."""
+        if depth > DEPTH_MAX:
+            raise BadRequest(f"The filter is nested more than {DEPTH_MAX} levels deep")
+        if isinstance(value, bool):
+            return value is holds
+        if not isinstance(value, dict):
+            raise BadRequest(f"A filter is true, false or an object, not {str(value)[:100]!r}")
+        node = cast("dict[str, object]", value)
+        kind = node.get("type")
+        if kind in ("true", "false"):
+            return (kind == "true") is holds
+        if kind == "not":
+            return self.read(_part(node, "child"), holds=not holds, depth=depth + 1)
+        if kind in ("and", "or"):
+            parts = [self.read(_part(node, side), holds=holds, depth=depth + 1) for side in ("left", "right")]
+            return joined(parts, every=(kind == "and") is holds)
+        return self._leaf(node, kind, holds=holds)
+
+    def _leaf(self, node: dict[str, object], kind: object, *, holds: bool) -> Leaf:
+        self._leaves += 1
+        if self._leaves > LEAVES_MAX:
+            raise BadRequest(f"The filter has more than {LEAVES_MAX} predicates")
+        predicate = self._predicate(node, kind)
+        if holds:
+            return Leaf(node, predicate)
+        return Leaf({"type": "not", "child": node}, None if predicate is None else ~predicate)
+
+    def _predicate(self, node: dict[str, object], kind: object) -> BooleanExpression | None:
+        if kind in _UNARY:
+            column = self._column(_either(node, "child", "term"))
+            return None if column is None else self._unary(str(kind), column)
+        if kind in _COMPARED:
+            column = self._column(_either(node, "left", "term"))
+            value = _value(_either(node, "right", "value"))
+            if column is None:
+                return None
+            return self._compared(str(kind), column, value=value)
+        if kind in _SETS:
+            column = self._column(_either(node, "child", "term"))
+            values = node.get("values")
+            if not isinstance(values, list):
+                raise BadRequest(f"A filter of type {kind} has an array 'values'")
+            self._values += len(values)
+            if self._values > VALUES_MAX:
+                raise BadRequest(f"The filter has more than {VALUES_MAX} values")
+            if column is None:
+                return None
+            name, sort = column
+            literals = {literal_of(sort, _value(each)) for each in values}
+            literals = {each for each in literals if not isinstance(each, (AboveMax, BelowMin))}  # no row has such
+            return cast("BooleanExpression", _SETS[str(kind)](Reference(name), literals))
+        raise BadRequest(f"A filter of type {str(kind)[:50]!r} is not known")
+
+    def _unary(self, kind: str, column: tuple[str, IcebergType]) -> BooleanExpression:
+        name, sort = column
+        if kind.endswith("nan") and not isinstance(sort, (FloatType, DoubleType)):
+            raise BadRequest(
+                f"The filter asks whether column {name} of type {sort} is no number: only float and double are so"
+            )
+        return cast("BooleanExpression", _UNARY[kind](Reference(name)))
+
+    def _compared(self, kind: str, column: tuple[str, IcebergType], *, value: object) -> BooleanExpression:
+        name, sort = column
+        if kind.endswith("starts-with") and not isinstance(sort, StringType):
+            raise BadRequest(f"The filter asks how column {name} of type {sort} begins: only strings begin so")
+        return cast("BooleanExpression", _COMPARED[kind](Reference(name), literal_of(sort, value)))
+
+    def _column(self, term: object) -> tuple[str, IcebergType] | None:
+        """Return the name and type of the column that a term is; None for what is more than a column, or cannot be compared. Raises BadRequest."""
+        node = cast("dict[str, object]", term) if isinstance(term, dict) else {"type": "reference", "name": term}
+        if node.get("type") in ("transform", "apply"):
+            return None
+        wanted: object = node.get("id")
+        try:
+            if isinstance(wanted, int) and not isinstance(wanted, bool):
+                field = self._schema.find_field(wanted)
+            else:
+                wanted = node.get("name", node.get("term"))
+                if not isinstance(wanted, str):
+                    raise BadRequest(f"A predicate is about a column, not {str(term)[:100]!r}")
+                field = self._schema.find_field(wanted, self._case_sensitive)
+        except ValueError:
+            raise BadRequest(f"The filter names a column that the table does not have: {str(wanted)[:100]!r}") from None
+        name = self._schema.find_column_name(field.field_id)
+        if name is None or not field.field_type.is_primitive:
+            raise BadRequest(
+                f"The filter compares {str(wanted)[:100]!r}, which has fields of its own: name one of them"
+            )
+        return None if isinstance(field.field_type, _UNREAD) else (name, field.field_type)
+
+
+def _either(node: dict[str, object], name: str, older: str) -> object:
+    if name in node:
+        return node[name]
+    return _part(node, older)
+
+
+def _part(node: dict[str, object], name: str) -> object:
+    if name not in node:
+        raise BadRequest(f"A filter of type {str(node.get('type'))[:50]!r} lacks '{name}'")
+    return node[name]
+
+
+def _value(value: object) -> object:
+    """Return what a literal is, also of one that is told with its type."""
+    if isinstance(value, dict) and value.get("type") == "literal":
+        return value.get("value")
+    return value
+
+
+def expression_of(asked: Filter) -> BooleanExpression:
+    """Return a filter as pyiceberg evaluates it, never stricter than it is; chains as trees that are not deep."""
+    if isinstance(asked, bool):
+        return AlwaysTrue() if asked else AlwaysFalse()
+    if isinstance(asked, Leaf):
+        return AlwaysTrue() if asked.predicate is None else asked.predicate
+    parts = [expression_of(part) for part in asked.parts]
+    return _balanced(parts, And if isinstance(asked, Both) else Or)
+
+
+def _balanced(parts: list[BooleanExpression], join: Callable[..., BooleanExpression]) -> BooleanExpression:
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return join(_balanced(parts[:middle], join), _balanced(parts[middle:], join))
+
+
+def settled(asked: Filter, decide: Callable[[BooleanExpression], bool | None]) -> Filter:
+    """Return what a filter leaves open once some of its predicates are known to hold or not; None: a predicate is open."""
+    if isinstance(asked, bool):
+        return asked
+    if isinstance(asked, Leaf):
+        known = None if asked.predicate is None else decide(asked.predicate)
+        return asked if known is None else known
+    return joined([settled(part, decide) for part in asked.parts], every=isinstance(asked, Both))
+
+
+def told(asked: Filter) -> object:
+    """Spell a filter as JSON; chains as trees that are not deep."""
+    if isinstance(asked, bool):
+        return asked
+    if isinstance(asked, Leaf):
+        return asked.told
+    return _told_together([told(part) for part in asked.parts], "and" if isinstance(asked, Both) else "or")
+
+
+def _told_together(parts: list[object], word: str) -> object:
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return {"type": word, "left": _told_together(parts[:middle], word), "right": _told_together(parts[middle:], word)}

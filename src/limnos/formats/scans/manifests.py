@@ -1,0 +1,118 @@
+"""Manifest lists and manifests, read from their bytes within bounds.
+
+May import pyiceberg, `limnos.formats.avro` for the bounds, this package and `limnos.model.errors`. Must not know what a scan asks for. The library trusts the numbers of
+a file and unpacks blocks whole; so it is given files that are unpacked already, as far as the bounds go.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Final, cast
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.manifest import (
+    MANIFEST_ENTRY_SCHEMAS,
+    MANIFEST_LIST_FILE_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    PartitionFieldSummary,
+)
+
+from limnos.formats.avro import BadAvro, unpacked
+from limnos.formats.scans.request import Listed
+from limnos.model.errors import InvalidTable
+
+if TYPE_CHECKING:
+    from pyiceberg.io import InputFile
+
+_VERSION: Final = 3
+"""The newest form, which has the fields of the older ones."""
+FIRST_ROW_ID: Final = 16
+REFERENCED: Final = 17
+CONTENT_OFFSET: Final = 18
+CONTENT_SIZE: Final = 19
+"""Places in a data file's record that the library has no names for."""
+
+
+class _Held:
+    """A file that is there already, as the library opens files."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def open(self, seekable: bool = True) -> io.BytesIO:  # noqa: FBT001, FBT002 - as the library calls it
+        """Open it."""
+        del seekable
+        return io.BytesIO(self._data)
+
+
+def _held(data: bytes) -> InputFile:
+    return cast("InputFile", _Held(unpacked(data)))
+
+
+def damaged(what: str, error: Exception) -> InvalidTable:
+    """Say that a file of a table cannot be read."""
+    told = str(error) or type(error).__name__
+    return InvalidTable(f"{what} of the table cannot be read, so this scan cannot be planned: {told[:300]}")
+
+
+def list_read(data: bytes) -> list[ManifestFile]:
+    """Read a manifest list. Raises InvalidTable."""
+    try:
+        with AvroFile[ManifestFile](
+            _held(data), MANIFEST_LIST_FILE_SCHEMAS[_VERSION], read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+            read_enums={517: ManifestContent},
+        ) as reader:  # fmt: skip
+            return list(reader)
+    except Exception as error:
+        raise damaged("A manifest list", error) from error
+
+
+def listed(manifest: ManifestFile) -> Listed:
+    """Return what is to be known of a manifest before it is read."""
+    counts = (manifest.added_files_count, manifest.existing_files_count)
+    first = cast("int | None", manifest[15]) if len(manifest) > 15 else None
+    return Listed(
+        manifest.manifest_path, manifest.manifest_length, manifest.partition_spec_id,
+        manifest.content == ManifestContent.DELETES, manifest.sequence_number or 0, manifest.min_sequence_number or 0,
+        manifest.added_snapshot_id or 0, -1 if None in counts else sum(cast("tuple[int, int]", counts)), first,
+    )  # fmt: skip
+
+
+def entries_read(data: bytes, manifest: Listed) -> list[ManifestEntry]:
+    """Read the entries of a manifest that are alive, with what they take from it: sequence number, snapshot, spec, first row id. Raises InvalidTable."""
+    try:
+        with AvroFile[ManifestEntry](
+            _held(data), MANIFEST_ENTRY_SCHEMAS[_VERSION], read_types={-1: ManifestEntry, 2: DataFile},
+            read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+        ) as reader:  # fmt: skip
+            found = [entry for entry in reader if entry.status != ManifestEntryStatus.DELETED]
+        _inherit(found, manifest)
+    except BadAvro as error:
+        raise damaged(f"Manifest {manifest.path}", error) from error
+    except Exception as error:
+        raise damaged(f"Manifest {manifest.path}", error) from error
+    return found
+
+
+def _inherit(entries: list[ManifestEntry], manifest: Listed) -> None:
+    row_id = manifest.first_row_id
+    for entry in entries:
+        file = entry.data_file
+        file.spec_id = manifest.spec
+        if (file.content == DataFileContent.DATA) is manifest.is_deletes:
+            raise ValueError(f"it lists {file.file_path} of the wrong sort")
+        if entry.snapshot_id is None:
+            entry.snapshot_id = manifest.snapshot
+        if entry.sequence_number is None:
+            if entry.status != ManifestEntryStatus.ADDED and manifest.sequence:
+                raise ValueError(f"it does not say when {file.file_path} was added")
+            entry.sequence_number = manifest.sequence
+        if row_id is not None and file[FIRST_ROW_ID] is None:
+            file[FIRST_ROW_ID] = row_id
+            row_id += file.record_count

@@ -1,0 +1,153 @@
+"""What a scan asks for, and what of a table's metadata it is about: which manifest lists, which schema, which specs.
+
+May import msgspec, this package and `limnos.model.errors`; not pyiceberg, so that a server may use it. Iceberg's OpenAPI, `PlanTableScanRequest`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+import msgspec
+
+from limnos.model.errors import BadRequest, Unsupported
+
+Json = dict[str, object]
+STEPS_MAX: Final = 1_000
+"""Snapshots that one incremental scan may append up."""
+NAMES_MAX: Final = 10_000
+_ID_MAX: Final = 1 << 63
+
+
+class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
+    """The body of a request to plan a scan; the filter stays as it was sent until a worker reads it."""
+
+    snapshot_id: int | None = None
+    start_snapshot_id: int | None = None
+    end_snapshot_id: int | None = None
+    select: list[str] | None = None
+    filter: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"true"))
+    min_rows_requested: int | None = None
+    case_sensitive: bool = True
+    use_snapshot_schema: bool = False
+    stats_fields: list[str] | None = None
+
+    def check(self) -> None:
+        """Refuse what asks for two things at once, or for nothing that can be. Raises BadRequest."""
+        if (self.start_snapshot_id is None) != (self.end_snapshot_id is None):
+            raise BadRequest("An incremental scan is told by both start-snapshot-id and end-snapshot-id")
+        if self.snapshot_id is not None and self.start_snapshot_id is not None:
+            raise BadRequest("Ask for one snapshot by snapshot-id, or for what was appended between two, not for both")
+        for each in (self.snapshot_id, self.start_snapshot_id, self.end_snapshot_id, self.min_rows_requested):
+            if each is not None and abs(each) >= _ID_MAX:
+                raise BadRequest(f"{each} is no number of 64 bits")
+        if self.min_rows_requested is not None and self.min_rows_requested < 0:
+            raise BadRequest(f"min-rows-requested is 0 or more, not {self.min_rows_requested}")
+        if max(len(self.select or ()), len(self.stats_fields or ())) > NAMES_MAX:
+            raise BadRequest(f"A scan names at most {NAMES_MAX} fields")
+
+
+class Aim(msgspec.Struct, frozen=True):
+    """What of a table a scan is about. `appended` are the snapshots whose files count, None for all that a list names."""
+
+    table_uuid: str
+    location: str
+    snapshot_id: int | None
+    lists: list[str]
+    appended: list[int] | None
+    schema: Json
+    schemas: list[Json]
+    specs: list[Json]
+
+
+class Listed(msgspec.Struct, frozen=True, rename="kebab"):
+    """A manifest as its list tells of it. `files` and `rows` are what it may hold that is alive; -1 where the list does not say."""
+
+    path: str
+    length: int
+    spec: int
+    is_deletes: bool
+    sequence: int
+    least_sequence: int
+    snapshot: int
+    files: int
+    first_row_id: int | None = None
+
+
+class Needed(msgspec.Struct, frozen=True):
+    """The manifests of a scan: those that list data, and those whose deletes may apply to it."""
+
+    data: list[Listed]
+    deletes: list[Listed]
+
+
+def aim_of(metadata: Json, asked: ScanRequest) -> Aim:
+    """Find what a scan is about. Raises BadRequest for snapshots that are not there, Unsupported."""
+    asked.check()
+    known = {cast("int", each["snapshot-id"]): each for each in _dicts(metadata.get("snapshots"))}
+    appended: list[int] | None = None
+    last: int | None
+    if asked.end_snapshot_id is not None:
+        steps = _appended(known, cast("int", asked.start_snapshot_id), end=asked.end_snapshot_id)
+        last, lists = asked.end_snapshot_id, [_list_of(each) for each in steps]
+        appended = [cast("int", each["snapshot-id"]) for each in steps]
+    else:
+        current = metadata.get("current-snapshot-id")
+        last = asked.snapshot_id if asked.snapshot_id is not None else cast("int | None", current)
+        last = None if last == -1 and asked.snapshot_id is None else last
+        lists = [] if last is None else [_list_of(_snapshot(known, last))]
+    schemas, specs = _schemas(metadata), _specs(metadata)
+    snapshot = {} if last is None else known[last]
+    wanted = snapshot.get("schema-id") if asked.use_snapshot_schema else None
+    schema = _by_id(schemas, "schema-id", wanted) or _by_id(schemas, "schema-id", metadata.get("current-schema-id"))
+    return Aim(
+        str(metadata.get("table-uuid", "")), str(metadata["location"]), last, lists, appended, schema or schemas[-1], schemas, specs
+    )  # fmt: skip
+
+
+def _snapshot(known: dict[int, Json], wanted: int) -> Json:
+    found = known.get(wanted)
+    if found is None:
+        raise BadRequest(f"The table has no snapshot {wanted}: it never had it, or it has expired")
+    return found
+
+
+def _list_of(snapshot: Json) -> str:
+    found = snapshot.get("manifest-list")
+    if not isinstance(found, str):
+        raise Unsupported(
+            f"Snapshot {snapshot['snapshot-id']} names its manifests without a list, as the first writers of Iceberg did: plan this scan where it is read"
+        )
+    return found
+
+
+def _appended(known: dict[int, Json], start: int, *, end: int) -> list[Json]:
+    """Return the snapshots that appended after `start` up to `end`, the newest first. Raises BadRequest."""
+    _snapshot(known, start)
+    at, found, steps = _snapshot(known, end), [], 0
+    while at["snapshot-id"] != start:
+        if cast("Json", at.get("summary") or {}).get("operation") == "append":
+            found.append(at)
+        steps += 1
+        parent = at.get("parent-snapshot-id")
+        if not isinstance(parent, int) or parent not in known:
+            raise BadRequest(f"Snapshot {start} is no ancestor of snapshot {end}, or those between have expired")
+        if steps > STEPS_MAX:
+            raise BadRequest(f"More than {STEPS_MAX} snapshots lie between {start} and {end}: ask in smaller steps")
+        at = known[parent]
+    return found
+
+
+def _dicts(value: object) -> list[Json]:
+    return cast("list[Json]", value) if isinstance(value, list) else []
+
+
+def _schemas(metadata: Json) -> list[Json]:
+    return _dicts(metadata.get("schemas")) or [{"schema-id": 0, **cast("Json", metadata["schema"])}]
+
+
+def _specs(metadata: Json) -> list[Json]:
+    return _dicts(metadata.get("partition-specs")) or [{"spec-id": 0, "fields": metadata.get("partition-spec", [])}]
+
+
+def _by_id(items: list[Json], key: str, wanted: object) -> Json | None:
+    return next((each for each in items if wanted is not None and each.get(key) == wanted), None)

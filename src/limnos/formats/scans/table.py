@@ -1,0 +1,197 @@
+"""A table as a scan sees it: its schema and specs, and what they say about manifests and files.
+
+May import pyiceberg, this package and `limnos.model.errors`. Must not know where files lie.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.visitors import (
+    _InclusiveMetricsEvaluator,
+    expression_evaluator,
+    inclusive_projection,
+    manifest_evaluator,
+    residual_evaluator_of,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import VoidTransform
+from pyiceberg.typedef import KeyDefaultDict
+from pyiceberg.types import NestedField
+
+from limnos.formats.scans.deletes import place_of
+from limnos.formats.scans.filters import Filter, expression_of, filter_of, settled
+from limnos.formats.scans.values import told
+from limnos.model.errors import BadRequest, InvalidTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyiceberg.manifest import DataFile, ManifestFile
+
+    from limnos.formats.scans.request import Aim, Json, ScanRequest
+
+_KNOWN: Final = frozenset({
+    "boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns",
+    "timestamptz_ns", "string", "uuid", "binary", "unknown",
+})  # fmt: skip
+_WITH_NUMBERS: Final = ("decimal", "fixed")
+
+
+class ScannedTable:
+    """What one scan reads by. Raises BadRequest for a filter, or names, that do not fit the table."""
+
+    def __init__(self, aim: Aim, asked: ScanRequest) -> None:
+        self.schema = _schema_of(aim.schema)
+        self.case_sensitive = asked.case_sensitive
+        self.filter: Filter = filter_of(bytes(asked.filter), self.schema, case_sensitive=asked.case_sensitive)
+        self._expression = expression_of(self.filter)
+        self._specs = {spec.spec_id: spec for spec in map(_spec_of, aim.specs)}
+        self._sources = _sources_of(aim.schemas)
+        self.statistics = {} if asked.stats_fields is None else self._ids(asked.stats_fields)
+        self.selected = None if asked.select is None else self._ids(asked.select)
+        self.partitions = KeyDefaultDict(self._partitions)
+        self.spelling = KeyDefaultDict(self._spelling)
+        self._projected = KeyDefaultDict(self._project)
+        self._of_lists = KeyDefaultDict(self._lists)
+        self._of_places = KeyDefaultDict(self._places)
+        self._residuals: dict[tuple[object, ...], Filter] = {}
+
+    def _ids(self, names: list[str]) -> dict[int, str]:
+        """Return the ids of fields by name. Raises BadRequest."""
+        found: dict[int, str] = {}
+        for name in names:
+            try:
+                found[self.schema.find_field(name, self.case_sensitive).field_id] = name
+            except ValueError:
+                raise BadRequest(f"The scan names a field that the table does not have: {name[:100]!r}") from None
+        return found
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether every row is asked for."""
+        return isinstance(self._expression, AlwaysTrue)
+
+    @cached_property
+    def whole(self) -> frozenset[int]:
+        """The specs that part nothing."""
+        return frozenset(
+            number for number, spec in self._specs.items()
+            if all(isinstance(field.transform, VoidTransform) for field in spec.fields)
+        )  # fmt: skip
+
+    def spec(self, number: int) -> PartitionSpec:
+        """Return a spec. Raises InvalidTable."""
+        found = self._specs.get(number)
+        if found is None:
+            raise InvalidTable(f"A manifest of the table is of partition spec {number}, which the table does not have")
+        return found
+
+    def _partitions(self, number: int) -> Schema:
+        """Return a spec's fields with their types; those of columns that are gone are known from older schemas."""
+        return Schema(*self.spec(number).partition_type(self._sources).fields)
+
+    def _project(self, number: int) -> BooleanExpression:
+        return inclusive_projection(self.schema, self.spec(number), self.case_sensitive)(self._expression)
+
+    def _lists(self, number: int) -> Callable[[ManifestFile], bool]:
+        return manifest_evaluator(self.spec(number), self._sources, self._projected[number], self.case_sensitive)
+
+    def _places(self, number: int) -> Callable[[DataFile], bool]:
+        evaluate = expression_evaluator(self.partitions[number], self._projected[number], self.case_sensitive)
+        return lambda file: evaluate(file.partition)
+
+    @cached_property
+    def _of_bounds(self) -> _InclusiveMetricsEvaluator:
+        return _InclusiveMetricsEvaluator(self.schema, self._expression, self.case_sensitive)
+
+    def may_hold(self, manifest: ManifestFile) -> bool:
+        """Say whether a manifest may list a file with a row that is asked for."""
+        return self.is_open or _unless_known(lambda: self._of_lists[manifest.partition_spec_id](manifest))
+
+    def may_match(self, file: DataFile) -> bool:
+        """Say whether a data file may hold a row that is asked for."""
+        if isinstance(self._expression, AlwaysFalse):
+            return False
+        if self.is_open:
+            return True
+        return _unless_known(lambda: self._of_places[file.spec_id](file)) and _unless_known(
+            lambda: self._of_bounds.eval(file)
+        )
+
+    def residual(self, file: DataFile) -> Filter:
+        """Return what of the filter a file's place leaves open."""
+        place = place_of(file)
+        found = self._residuals.get(place)
+        if found is None:
+            found = self._residuals[place] = settled(self.filter, lambda leaf: self._decided(leaf, file))
+        return found
+
+    def _decided(self, leaf: BooleanExpression, file: DataFile) -> bool | None:
+        spec = self.spec(file.spec_id)
+        if file.spec_id in self.whole:
+            return None
+        try:
+            left = residual_evaluator_of(spec, leaf, self.case_sensitive, self.schema).residual_for(file.partition)
+        except Exception:  # noqa: BLE001 - what the library cannot decide stays open
+            return None
+        return True if isinstance(left, AlwaysTrue) else False if isinstance(left, AlwaysFalse) else None
+
+    def _spelling(self, number: int) -> list[Callable[[object], object] | None]:
+        """Return how the values of a spec's fields are spelled; None for those of columns that the table has no more, which are told as null."""
+        fields, types = self.spec(number).fields, self.partitions[number].fields
+        there = self.schema._lazy_id_to_field  # noqa: SLF001 - finding one by one would raise for each that is gone
+        return [
+            told(kind.field_type) if field.source_id in there else None
+            for field, kind in zip(fields, types, strict=True)
+        ]  # fmt: skip
+
+
+def _unless_known(ask: Callable[[], bool]) -> bool:
+    """Ask the library; what it cannot work out (bounds of a type that a column had before) may be."""
+    try:
+        return ask()
+    except InvalidTable:
+        raise
+    except Exception:  # noqa: BLE001 - more files than needed are no mistake, fewer would be
+        return True
+
+
+def _spec_of(spec: Json) -> PartitionSpec:
+    return PartitionSpec.model_validate(spec)
+
+
+def _schema_of(schema: Json) -> Schema:
+    return Schema.model_validate(_readable(schema))
+
+
+def _sources_of(schemas: list[Json]) -> Schema:
+    """Return every top field that there ever was, as the newest schema has it: partition fields may be of columns that are gone."""
+    found: dict[int, NestedField] = {}
+    for each in schemas:
+        for field_id, field in _schema_of(each)._lazy_id_to_field.items():  # noqa: SLF001
+            found[field_id] = NestedField(field_id, f"f{field_id}", field.field_type, required=False)
+    flat = [field for field in found.values() if field.field_type.is_primitive]
+    return Schema(*flat)
+
+
+def _readable(value: object) -> object:
+    """Return a schema in which types that the library does not know are ones of which nothing is known."""
+    if isinstance(value, dict):
+        return {
+            key: _known(each) if key in ("type", "element", "key", "value") else _readable(each)
+            for key, each in value.items()
+            if "default" not in key
+        }
+    if isinstance(value, list):
+        return [_readable(each) for each in value]
+    return value
+
+
+def _known(kind: object) -> object:
+    if isinstance(kind, str) and kind not in ("struct", "list", "map"):
+        return kind if kind in _KNOWN or kind.startswith(_WITH_NUMBERS) else "unknown"
+    return _readable(kind)

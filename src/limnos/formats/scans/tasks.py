@@ -1,0 +1,158 @@
+"""Planned: the manifests that a scan has to read, and the tasks that come of some of them, as JSON.
+
+May import pyiceberg, this package and `limnos.model.errors`. This is the seam of scan planning: `manifests_of` and `tasks_of` are functions of metadata (`Aim`), a request and the
+bytes of files alone, and say nothing about who asks; whatever a caller may not see is taken out of the request before it comes here.
+Iceberg's OpenAPI, `ScanTasks`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+from pyiceberg.manifest import DataFileContent, ManifestEntryStatus, ManifestFile
+
+from limnos.formats.scans.deletes import DeleteIndex
+from limnos.formats.scans.filters import told
+from limnos.formats.scans.manifests import (
+    CONTENT_OFFSET,
+    CONTENT_SIZE,
+    FIRST_ROW_ID,
+    REFERENCED,
+    entries_read,
+    list_read,
+    listed,
+)
+from limnos.formats.scans.request import Needed
+from limnos.formats.scans.table import ScannedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyiceberg.manifest import DataFile, ManifestEntry
+
+    from limnos.formats.scans.request import Aim, ScanRequest
+
+_COUNTS: Final = (("column-sizes", 6), ("value-counts", 7), ("null-value-counts", 8), ("nan-value-counts", 9))
+_BOUNDS: Final = (("lower-bounds", 10), ("upper-bounds", 11))
+_SORTS: Final = {
+    DataFileContent.DATA: "data", DataFileContent.POSITION_DELETES: "position-deletes", DataFileContent.EQUALITY_DELETES: "equality-deletes",
+}  # fmt: skip
+
+
+class Tasks(NamedTuple):
+    """What is read of a scan: JSON of `file-scan-tasks` and of the `delete-files` that they refer to by number.
+
+    `sure_rows` counts rows of files that are asked for whole; nothing is deleted in them.
+    """
+
+    files: list[bytes]
+    deletes: list[bytes]
+    sure_rows: int
+
+
+def manifests_of(aim: Aim, asked: ScanRequest, lists: Sequence[bytes]) -> Needed:
+    """Say which manifests a scan has to read, of the lists that its aim names. Raises BadRequest, InvalidTable."""
+    table = ScannedTable(aim, asked)
+    found: dict[str, ManifestFile] = {}
+    for raw in lists:
+        found |= {each.manifest_path: each for each in list_read(raw)}
+    if table.filter is False:
+        return Needed([], [])
+    wanted = [listed(each) for each in found.values() if table.may_hold(each)]
+    data = [each for each in wanted if not each.is_deletes and each.files]
+    if aim.appended is not None:
+        steps = frozenset(aim.appended)
+        return Needed([each for each in data if each.snapshot in steps], [])
+    oldest = min((each.least_sequence for each in data), default=0)
+    deletes = [each for each in wanted if each.is_deletes and each.files and each.sequence >= oldest]
+    return Needed(data, deletes if data else [])
+
+
+def tasks_of(aim: Aim, asked: ScanRequest, *, needed: Needed, files: Sequence[bytes]) -> Tasks:
+    """Plan the files of some manifests: `files` are the bytes of those with data, then of those with deletes. Raises BadRequest, InvalidTable."""
+    table = ScannedTable(aim, asked)
+    data = zip(needed.data, files, strict=False)
+    entries = [
+        entry
+        for manifest, raw in data
+        for entry in entries_read(raw, manifest)
+        if _is_asked(entry, aim) and table.may_match(entry.data_file)
+    ]
+    raw_deletes = zip(needed.deletes, files[len(needed.data) :], strict=True)
+    deletes = [each for manifest, raw in raw_deletes for each in entries_read(raw, manifest)]
+    return _Teller(table, DeleteIndex(deletes, whole=table.whole)).tell(entries, least_rows=asked.min_rows_requested)
+
+
+def _is_asked(entry: ManifestEntry, aim: Aim) -> bool:
+    if aim.appended is None:
+        return True
+    return entry.status == ManifestEntryStatus.ADDED and entry.snapshot_id in aim.appended
+
+
+class _Teller:
+    """Spells tasks, and the delete files that they need, each once."""
+
+    def __init__(self, table: ScannedTable, index: DeleteIndex) -> None:
+        self._table = table
+        self._index = index
+        self._numbers: dict[int, int] = {}
+        self._encode = msgspec.json.Encoder().encode
+
+    def tell(self, entries: list[ManifestEntry], *, least_rows: int | None) -> Tasks:
+        files: list[bytes] = []
+        rows = 0
+        for entry in entries:
+            residual = self._table.residual(entry.data_file)
+            if residual is False:
+                continue
+            references = [self._numbers.setdefault(each, len(self._numbers)) for each in self._index.of(entry)]
+            task: dict[str, object] = {"data-file": dict(self._data_file(entry))}
+            if references:
+                task["delete-file-references"] = references
+            task["residual-filter"] = told(residual)
+            files.append(self._encode(task))
+            rows += entry.data_file.record_count if residual is True and not references else 0
+            if least_rows is not None and rows >= least_rows:
+                break
+        deletes = [self._encode(dict(self._delete_file(self._index.files[each]))) for each in self._numbers]
+        return Tasks(files, deletes, rows)
+
+    def _data_file(self, entry: ManifestEntry) -> Iterator[tuple[str, object]]:
+        file = entry.data_file
+        yield from self._content(file)
+        if file[FIRST_ROW_ID] is not None:
+            yield "first-row-id", file[FIRST_ROW_ID]
+            yield "data-sequence-number", entry.sequence_number
+        for name, place in (*_COUNTS, *_BOUNDS) if self._table.statistics else ():
+            values = {key: value for key, value in (file[place] or {}).items() if key in self._table.statistics}
+            if values:
+                spelled = [each.hex().upper() if isinstance(each, bytes) else each for each in values.values()]
+                yield name, {"keys": list(values), "values": spelled}
+
+    def _delete_file(self, file: DataFile) -> Iterator[tuple[str, object]]:
+        yield from self._content(file)
+        told_if_there = (
+            ("equality-ids", file.equality_ids), ("referenced-data-file", file[REFERENCED]), ("content-offset", file[CONTENT_OFFSET]),
+            ("content-size-in-bytes", file[CONTENT_SIZE]),
+        )  # fmt: skip
+        yield from ((name, value) for name, value in told_if_there if value is not None)
+
+    def _content(self, file: DataFile) -> Iterator[tuple[str, object]]:
+        spelling = self._table.spelling[file.spec_id]
+        yield "spec-id", file.spec_id
+        yield "content", _SORTS[file.content]
+        yield "file-path", file.file_path
+        yield "file-format", file.file_format.value.lower()
+        yield "partition", [
+            None if value is None or spell is None else spell(value)
+            for value, spell in zip((file.partition[at] for at in range(len(file.partition))), spelling, strict=True)
+        ]  # fmt: skip
+        yield "file-size-in-bytes", file.file_size_in_bytes
+        yield "record-count", file.record_count
+        if file.key_metadata is not None:
+            yield "key-metadata", file.key_metadata.hex().upper()
+        if file.split_offsets is not None:
+            yield "split-offsets", file.split_offsets
+        if file.sort_order_id is not None:
+            yield "sort-order-id", file.sort_order_id

@@ -1,0 +1,166 @@
+"""Values of Iceberg's types between JSON and what pyiceberg compares: literals of filters in, values of partitions out.
+
+May import pyiceberg and `limnos.model.errors`. Appendix D of Iceberg's specification: JSON single-value serialization.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pyiceberg.expressions.literals import (
+    BinaryLiteral,
+    BooleanLiteral,
+    DecimalLiteral,
+    DoubleLiteral,
+    FixedLiteral,
+    Literal,
+    LongLiteral,
+    StringLiteral,
+    UUIDLiteral,
+)
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+from limnos.model.errors import BadRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyiceberg.types import IcebergType
+
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a zone
+_DAY: Final = date(1970, 1, 1)
+_COUNTED: Final = (DateType, TimeType, TimestampType, TimestamptzType)
+_DIGITS_MAX: Final = 400
+"""Of a number in a filter."""
+
+
+def literal_of(kind: IcebergType, value: object) -> Literal[Any]:
+    """Read a literal of a filter for a column of a type: as JSON spells that type, or, for dates and times, as a count. Raises BadRequest."""
+    try:
+        found = _read(kind, value)
+    except (ValueError, ArithmeticError, TypeError) as error:
+        raise _unfit(kind, value) from error
+    if found is None:
+        raise _unfit(kind, value)
+    return found
+
+
+def _unfit(kind: IcebergType, value: object) -> BadRequest:
+    return BadRequest(f"The filter compares a column of type {kind} with {str(value)[:100]!r}, which is no such value")
+
+
+def _read(kind: IcebergType, value: object) -> Literal[Any] | None:
+    found: object = None
+    if isinstance(value, bool):
+        found = BooleanLiteral(value) if isinstance(kind, BooleanType) else None
+    elif isinstance(value, int):
+        found = _of_int(kind, value)
+    elif isinstance(value, float):
+        found = DoubleLiteral(value).to(kind) if isinstance(kind, (FloatType, DoubleType)) else None
+    elif isinstance(value, str):
+        found = _of_text(kind, value)
+    return cast("Literal[Any] | None", found)
+
+
+def _of_int(kind: IcebergType, value: int) -> object:
+    if isinstance(kind, DecimalType):
+        return DecimalLiteral(_scaled(Decimal(value), kind))
+    if isinstance(kind, (IntegerType, LongType, FloatType, DoubleType, *_COUNTED)):
+        return LongLiteral(value).to(kind)
+    return None
+
+
+def _of_text(kind: IcebergType, value: str) -> object:
+    if isinstance(kind, StringType):
+        return StringLiteral(value)
+    if isinstance(kind, DecimalType) and len(value) <= _DIGITS_MAX:
+        return DecimalLiteral(_scaled(Decimal(value), kind))
+    if isinstance(kind, UUIDType):
+        return UUIDLiteral(uuid.UUID(value).bytes)
+    if isinstance(kind, FixedType):
+        data = bytes.fromhex(value)
+        return FixedLiteral(data) if len(data) == len(kind) else None
+    if isinstance(kind, BinaryType):
+        return BinaryLiteral(bytes.fromhex(value))
+    return StringLiteral(value).to(kind) if isinstance(kind, _COUNTED) else None
+
+
+def _scaled(value: Decimal, kind: DecimalType) -> Decimal:
+    """Return a number with a column's scale; one that has more digits behind its point fits no value of it."""
+    scaled = value.quantize(Decimal(1).scaleb(-kind.scale))
+    if scaled != value:
+        raise ValueError("more digits than the column has")
+    return scaled
+
+
+def told(kind: IcebergType) -> Callable[[object], object]:
+    """Return how values of a partition field of a type are spelled in JSON."""
+    for sort, spell in _SPELLED:
+        if isinstance(kind, sort):
+            return spell
+    return _plain
+
+
+def _plain(value: object) -> object:
+    return value
+
+
+def _hex(value: object) -> object:
+    return cast("bytes", value).hex().upper()
+
+
+def _uuid(value: object) -> object:
+    return str(value if isinstance(value, uuid.UUID) else uuid.UUID(bytes=cast("bytes", value)))
+
+
+def _date(value: object) -> object:
+    return (_DAY + timedelta(days=cast("int", value))).isoformat()
+
+
+def _time(value: object) -> object:
+    micros = cast("int", value)
+    return (datetime.combine(_DAY, time()) + timedelta(microseconds=micros)).time().isoformat()
+
+
+def _timestamp(value: object) -> object:
+    return (_EPOCH + timedelta(microseconds=cast("int", value))).isoformat(timespec="microseconds")
+
+
+def _nanos(value: object) -> object:
+    micros, nanos = divmod(cast("int", value), 1000)
+    return f"{_timestamp(micros)}{nanos:03d}"
+
+
+def _zoned_nanos(value: object) -> object:
+    return f"{_nanos(value)}+00:00"
+
+
+def _zoned(value: object) -> object:
+    return f"{_timestamp(value)}+00:00"
+
+
+_SPELLED: Final[tuple[tuple[type[IcebergType], Callable[[object], object]], ...]] = (
+    (DateType, _date), (TimeType, _time), (TimestamptzType, _zoned), (TimestampType, _timestamp),
+    (TimestampNanoType, _nanos), (TimestamptzNanoType, _zoned_nanos), (DecimalType, str),
+    (UUIDType, _uuid), (FixedType, _hex), (BinaryType, _hex),
+)  # fmt: skip

@@ -1,0 +1,128 @@
+"""Scans of Iceberg tables planned here: who may have one planned, and the files of a table read as far as that takes.
+
+May import the rooms below and the part of `formats.scans` that needs no library. Knows no wire format. What is planned is a function of
+metadata, request and manifests, worked out in a process that is ended when nobody waits for it (`formats/scans/tasks.py`); whatever
+keeps a caller from seeing all of a table belongs into `scan_look`, the one place where a scan is decided. Decision record 0092.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.files import is_within
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.scans.portions import portions_of
+from limnos.formats.scans.request import Aim, Needed, ScanRequest, aim_of
+from limnos.model.errors import Unsupported
+from limnos.model.principals import Asker
+from limnos.services.chores import is_heavy
+from limnos.services.files import AT_ONCE
+from limnos.services.parallel import each_of
+from limnos.services.places import place_of
+from limnos.services.tables import table_look
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.entities import Document
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.lending import Through
+    from limnos.services.places import Place
+    from limnos.services.scene import Scene
+
+LIST_BYTES_MAX: Final = 64 << 20
+"""Of one manifest list, or one manifest."""
+DELETE_BYTES_MAX: Final = 64 << 20
+"""Of all manifests of deletes that one scan has to read, as far as their lists tell."""
+
+
+class Scanned(NamedTuple):
+    """A table as far as a scan of it was decided: for whom, and what they ask for."""
+
+    asker: Asker
+    document: Document
+    place: Place
+    asked: ScanRequest
+
+
+class Told(NamedTuple):
+    """What was planned of a scan, as JSON without brackets: `file-scan-tasks`, and the `delete-files` that they refer to."""
+
+    files: bytes
+    deletes: bytes
+    sure_rows: int
+
+
+def scan_look(scene: Scene, path: Levels, asked: ScanRequest, *, through: Through = ()) -> Scanned:
+    """Decide on a scan of a table for who may read its rows, by a right of their own or one that views lend. Raises NotFound, Forbidden."""
+    node = table_look(scene, path[:-1], path[-1], Action.TABLE_READ, through=through)
+    asker = Asker(scene.user, scene.subject.user_id or 0)
+    return Scanned(asker, scene.document(node.id), place_of(scene), asked)
+
+
+class Scan:
+    """One scan under way. Its files lie below the table's own location: nothing else is read, whatever metadata names."""
+
+    def __init__(self, ctx: Context, scanned: Scanned, aim: Aim) -> None:
+        self._files = ctx.services.files
+        self._chores = ctx.services.scan_chores
+        self._scanned = scanned
+        self._aim = msgspec.json.encode(aim)
+        self._asked = msgspec.json.encode(scanned.asked)
+        self.aim = aim
+
+    async def needed(self) -> Needed:
+        """Say which manifests have to be read. Raises BadRequest, MissingFile, InvalidTable, Unsupported."""
+        lists = await self._read(self.aim.lists)
+        return msgspec.json.decode((await self._do("scan-manifests", *lists))[0], type=Needed)
+
+    async def tasks(self, needed: Needed) -> Told:
+        """Plan the files of manifests. Raises as `needed` does."""
+        if sum(each.length for each in needed.deletes) > DELETE_BYTES_MAX:
+            raise Unsupported(
+                f"The manifests of deletes of this scan come to over {DELETE_BYTES_MAX} bytes: compact the table, or plan this scan where it is read"
+            )
+        if not needed.data:
+            return Told(b"", b"", 0)
+        files = await self._read([each.path for each in (*needed.data, *needed.deletes)])
+        found = await self._do("scan-tasks", msgspec.json.encode(needed), *files)
+        return Told(found[0], found[1], int(found[2]))
+
+    async def _do(self, name: str, *parts: bytes) -> list[bytes]:
+        return await self._chores.do(name, self._aim, self._asked, *parts, caller=self._scanned.asker.name)
+
+    async def _read(self, locations: Sequence[str]) -> list[bytes]:
+        return await each_of(locations, self._read_one, at_once=AT_ONCE)
+
+    async def _read_one(self, location: str) -> bytes:
+        root = self.aim.location
+        if not is_within(location, [root]):
+            raise Unsupported(
+                f"File {location} of the table lies outside of its location {root}, where nothing is read here: plan this scan where it is read"
+            )
+        properties = self._scanned.place.catalog.properties
+        return await self._files.read_within(location, properties, [root], bytes_max=LIST_BYTES_MAX)
+
+
+async def scan_of(ctx: Context, scanned: Scanned) -> Scan:
+    """Return a scan, with what it is about. Raises BadRequest, Unsupported, OutsideRoots."""
+    document = scanned.document
+    scanned.place.check(document.location)
+    if is_heavy(document):
+        parts = await ctx.services.scan_chores.do(
+            "scan-aim", document.body, msgspec.json.encode(scanned.asked), caller=scanned.asker.name
+        )
+        return Scan(ctx, scanned, msgspec.json.decode(parts[0], type=Aim))
+    return Scan(ctx, scanned, aim_of(iceberg_metadata.decode(document.body), scanned.asked))
+
+
+def parts_of(needed: Needed, *, files_max: int) -> list[Needed]:
+    """Return what is planned at a time: some manifests of data, with all of deletes."""
+    return [
+        Needed(needed.data[first:after], needed.deletes)
+        for first, after in portions_of(needed.data, files_max=files_max)
+    ]

@@ -1,0 +1,75 @@
+"""Tables whose manifests the tests write by themselves, and requests to plan scans of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyiceberg.types import StructType
+
+from tests.http.driver import Answer, Node
+from tests.http.iceberg import wire
+from tests.manifests import Fields, listed, manifest, manifest_list
+
+Json = dict[str, Any]
+
+
+class Written:
+    """A table `a.NAME` to which snapshots are added with the manifests that a test wants."""
+
+    def __init__(self, node: Node, name: str = "t", **more: object) -> None:
+        made = wire.make_table(node, "a", name, **more)
+        self.node = node
+        self.name = name
+        self.path = wire.table_path("a", name)
+        self.location = str(made["metadata"]["location"])  # type: ignore[index]
+        self.snapshots = 0
+
+    def write(self, name: str, data: bytes) -> str:
+        """Write a file below the table's place."""
+        location = f"{self.location}/metadata/{name}"
+        wire.local(location).parent.mkdir(parents=True, exist_ok=True)
+        wire.local(location).write_bytes(data)
+        return location
+
+    def manifest(
+        self,
+        name: str,
+        entries: Sequence[Fields],
+        *,
+        version: int = 2,
+        partition: StructType | None = None,
+        **more: object,
+    ) -> Json:
+        """Write a manifest; returns it as a list tells of it."""
+        data = manifest(entries, version=version, partition=partition)
+        more.setdefault("snapshot", self.snapshots + 1)
+        return listed(self.write(name, data), data, **{"added_files_count": len(entries), **more})
+
+    def commit(self, manifests: Sequence[Fields], *, operation: str = "append", version: int = 3) -> int:
+        """Commit a snapshot with these manifests."""
+        parent = self.snapshots or None
+        self.snapshots += 1
+        number = self.snapshots
+        place = self.write(f"snap-{number}.avro", manifest_list(manifests, version=version))
+        told = wire.snapshot(number, manifest_list=place, parent=parent)
+        told["snapshot"] = {**told["snapshot"], "summary": {"operation": operation}, "sequence-number": number}  # type: ignore[dict-item]
+        answer = wire.commit(self.node, "a", self.name, updates=[told, wire.point(number)])
+        assert answer.status == 200, answer.body
+        return number
+
+    def plan(self, *, user: str = "admin", **asked: object) -> Answer:
+        """Ask for a plan; names as in Python."""
+        return self.node.post(
+            f"{self.path}/plan", {name.replace("_", "-"): value for name, value in asked.items()}, user=user
+        )
+
+    def paths(self, **asked: object) -> list[str]:
+        """The data files of a scan that is planned at once."""
+        return paths_of(self.plan(**asked))
+
+
+def paths_of(answer: Answer) -> list[str]:
+    """The names of the data files in an answer, without their directories."""
+    assert answer.status == 200, answer.body
+    return sorted(task["data-file"]["file-path"].rpartition("/")[2] for task in answer.json()["file-scan-tasks"])
