@@ -18,11 +18,11 @@ import msgspec
 
 from limnos.formats.scans.request import ScanRequest
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
-from limnos.http.iceberg.vended import entry_of, is_asked
+from limnos.http.iceberg.vended import delegates_of, entry_of
 from limnos.http.response import JSON, NO_STORE, Response
 from limnos.model.errors import BadRequest
 from limnos.services import scans
-from limnos.services.credentials import table_credentials
+from limnos.services.credentials import table_credentials, vends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -59,7 +59,7 @@ async def _planned(ctx: Context, scanned: Scanned) -> Told:
 
 async def _credentials(request: Request, ctx: Context, scope: Scope, *, path: Levels, scanned: Scanned) -> bytes:
     """Spell the credentials that a client asked for, where the catalog gives some out."""
-    if not is_asked(request, scanned.place.catalog.properties):
+    if not (delegates_of(request) and vends(scanned.place.catalog.properties)):
         return b""
     found = await table_credentials(ctx, scope, levels=path)
     if found is None:
