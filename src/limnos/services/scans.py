@@ -57,9 +57,9 @@ class Told(NamedTuple):
     sure_rows: int
 
 
-def scan_look(scene: Scene, path: Levels, asked: ScanRequest, *, through: Through = ()) -> Scanned:
+def scan_look(scene: Scene, path: Levels, *, asked: ScanRequest, through: Through = ()) -> Scanned:
     """Decide on a scan of a table for who may read its rows, by a right of their own or one that views lend. Raises NotFound, Forbidden."""
-    node = table_look(scene, path[:-1], path[-1], Action.TABLE_READ, through=through)
+    node = table_look(scene, path, action=Action.TABLE_READ, through=through)
     asker = Asker(scene.user, scene.subject.user_id or 0)
     return Scanned(asker, scene.document(node.id), place_of(scene), asked)
 
@@ -67,7 +67,7 @@ def scan_look(scene: Scene, path: Levels, asked: ScanRequest, *, through: Throug
 class Scan:
     """One scan under way. Its files lie below the table's own location: nothing else is read, whatever metadata names."""
 
-    def __init__(self, ctx: Context, scanned: Scanned, aim: Aim) -> None:
+    def __init__(self, ctx: Context, scanned: Scanned, *, aim: Aim) -> None:
         self._files = ctx.services.files
         self._chores = ctx.services.scan_chores
         self._scanned = scanned
@@ -116,8 +116,8 @@ async def scan_of(ctx: Context, scanned: Scanned) -> Scan:
         parts = await ctx.services.scan_chores.do(
             "scan-aim", document.body, msgspec.json.encode(scanned.asked), caller=scanned.asker.name
         )
-        return Scan(ctx, scanned, msgspec.json.decode(parts[0], type=Aim))
-    return Scan(ctx, scanned, aim_of(iceberg_metadata.decode(document.body), scanned.asked))
+        return Scan(ctx, scanned, aim=msgspec.json.decode(parts[0], type=Aim))
+    return Scan(ctx, scanned, aim=aim_of(iceberg_metadata.decode(document.body), scanned.asked))
 
 
 def parts_of(needed: Needed, *, files_max: int) -> list[Needed]:

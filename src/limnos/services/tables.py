@@ -99,14 +99,14 @@ def table_exists(scene: Scene, namespace: Levels, name: str) -> None:
 
 def table_load(scene: Scene, namespace: Levels, name: str, through: Through = ()) -> Document:
     """Return a table's document, also by a right that views lend. Raises NotFound, Forbidden."""
-    return scene.document(table_look(scene, namespace, name, _LOAD, through=through).id)
+    return scene.document(table_look(scene, (*namespace, name), action=_LOAD, through=through).id)
 
 
-def table_look(scene: Scene, namespace: Levels, name: str, action: Action, *, through: Through) -> Node:
+def table_look(scene: Scene, path: Levels, *, action: Action, through: Through) -> Node:
     """Find an Iceberg table for who may do the action to it, also by a right that views lend. Raises NotFound, Forbidden."""
     if not through:
-        return table_find(scene, namespace, name, action).entity
-    thing = Thing(_TABLE, (*namespace, name), action, _MAY_PROBE)
+        return table_find(scene, path[:-1], path[-1], action).entity
+    thing = Thing(_TABLE, path, action, _MAY_PROBE)
     try:
         found = look_up_through(scene, thing, through).entity
     except NotFound:
@@ -114,7 +114,7 @@ def table_look(scene: Scene, namespace: Levels, name: str, action: Action, *, th
         raise
     if found.format != ICEBERG:
         refuse_federated(scene)
-        raise of_other_format((*namespace, name), found.format)
+        raise of_other_format(path, found.format)
     return found
 
 

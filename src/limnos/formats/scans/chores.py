@@ -23,15 +23,15 @@ def aim(document: bytes, asked: bytes) -> list[bytes]:
 
 def manifests(aim: bytes, asked: bytes, *lists: bytes) -> list[bytes]:
     """Say which manifests a scan has to read: the lists' bytes in, a `Needed` out."""
-    needed = manifests_of(msgspec.json.decode(aim, type=Aim), msgspec.json.decode(asked, type=ScanRequest), lists)
+    needed = manifests_of(msgspec.json.decode(aim, type=Aim), msgspec.json.decode(asked, type=ScanRequest), lists=lists)
     return [msgspec.json.encode(needed)]
 
 
-def tasks(aim: bytes, asked: bytes, needed: bytes, *files: bytes) -> list[bytes]:
-    """Plan the files of some manifests: their bytes in; tasks, delete files, and how many rows are sure, out."""
+def tasks(aim: bytes, asked: bytes, *files: bytes) -> list[bytes]:
+    """Plan the files of some manifests: a `Needed` and their bytes in; tasks, delete files, and how many rows are sure, out."""
     found = tasks_of(
         msgspec.json.decode(aim, type=Aim), msgspec.json.decode(asked, type=ScanRequest),
-        needed=msgspec.json.decode(needed, type=Needed), files=files,
+        needed=msgspec.json.decode(files[0], type=Needed), files=files[1:],
     )  # fmt: skip
     return [b",".join(found.files), b",".join(found.deletes), b"%d" % found.sure_rows]
 

@@ -150,16 +150,16 @@ class _Reader:
 
     def _predicate(self, node: dict[str, object], kind: object) -> BooleanExpression | None:
         if kind in _UNARY:
-            column = self._column(_either(node, "child", "term"))
+            column = self._column(_either(node, "child", older="term"))
             return None if column is None else self._unary(str(kind), column)
         if kind in _COMPARED:
-            column = self._column(_either(node, "left", "term"))
-            value = _value(_either(node, "right", "value"))
+            column = self._column(_either(node, "left", older="term"))
+            value = _value(_either(node, "right", older="value"))
             if column is None:
                 return None
             return self._compared(str(kind), column, value=value)
         if kind in _SETS:
-            column = self._column(_either(node, "child", "term"))
+            column = self._column(_either(node, "child", older="term"))
             values = node.get("values")
             if not isinstance(values, list):
                 raise BadRequest(f"A filter of type {kind} has an array 'values'")
@@ -212,7 +212,7 @@ class _Reader:
         return None if isinstance(field.field_type, _UNREAD) else (name, field.field_type)
 
 
-def _either(node: dict[str, object], name: str, older: str) -> object:
+def _either(node: dict[str, object], name: str, *, older: str) -> object:
     if name in node:
         return node[name]
     return _part(node, older)

@@ -98,7 +98,9 @@ def aim_of(metadata: Json, asked: ScanRequest) -> Aim:
     schemas, specs = _schemas(metadata), _specs(metadata)
     snapshot = {} if last is None else known[last]
     wanted = snapshot.get("schema-id") if asked.use_snapshot_schema else None
-    schema = _by_id(schemas, "schema-id", wanted) or _by_id(schemas, "schema-id", metadata.get("current-schema-id"))
+    schema = _by_id(schemas, "schema-id", wanted=wanted) or _by_id(
+        schemas, "schema-id", wanted=metadata.get("current-schema-id")
+    )
     return Aim(
         str(metadata.get("table-uuid", "")), str(metadata["location"]), last, lists, appended, schema or schemas[-1], schemas, specs
     )  # fmt: skip
@@ -149,5 +151,5 @@ def _specs(metadata: Json) -> list[Json]:
     return _dicts(metadata.get("partition-specs")) or [{"spec-id": 0, "fields": metadata.get("partition-spec", [])}]
 
 
-def _by_id(items: list[Json], key: str, wanted: object) -> Json | None:
+def _by_id(items: list[Json], key: str, *, wanted: object) -> Json | None:
     return next((each for each in items if wanted is not None and each.get(key) == wanted), None)

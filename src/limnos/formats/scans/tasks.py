@@ -51,7 +51,7 @@ class Tasks(NamedTuple):
     sure_rows: int
 
 
-def manifests_of(aim: Aim, asked: ScanRequest, lists: Sequence[bytes]) -> Needed:
+def manifests_of(aim: Aim, asked: ScanRequest, *, lists: Sequence[bytes]) -> Needed:
     """Say which manifests a scan has to read, of the lists that its aim names. Raises BadRequest, InvalidTable."""
     table = ScannedTable(aim, asked)
     found: dict[str, ManifestFile] = {}

@@ -45,10 +45,10 @@ async def scan_plan(request: Request, ctx: Context) -> Response:
     asked = request.decode(await request.body(), ScanRequest)
     asked.check()
     through = through_of(request) if request.query_string else ()
-    scanned = await ctx.read(scope, lambda scene: scans.scan_look(scene, path, asked, through=through))
+    scanned = await ctx.read(scope, lambda scene: scans.scan_look(scene, path, asked=asked, through=through))
     told = await unless_gone(request.is_gone, _planned(ctx, scanned))
     head = b'"status":"completed","plan-id":' + msgspec.json.encode(token_hex(16))
-    credentials = await _credentials(request, ctx, scope, path=path, scanned=scanned)
+    credentials = await _credentials(request, ctx, scope=scope, path=path, scanned=scanned)
     return _scan_tasks(told, head=head, credentials=credentials)
 
 
@@ -57,7 +57,7 @@ async def _planned(ctx: Context, scanned: Scanned) -> Told:
     return await scan.tasks(await scan.needed())
 
 
-async def _credentials(request: Request, ctx: Context, scope: Scope, *, path: Levels, scanned: Scanned) -> bytes:
+async def _credentials(request: Request, ctx: Context, *, scope: Scope, path: Levels, scanned: Scanned) -> bytes:
     """Spell the credentials that a client asked for, where the catalog gives some out."""
     if not (delegates_of(request) and vends(scanned.place.catalog.properties)):
         return b""
