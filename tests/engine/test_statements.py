@@ -136,6 +136,17 @@ def test_random_queries_on_spark(asking: Asking, do: Do) -> None:
     assert told == []
 
 
+def test_what_spark_cannot_plan_even_in_parts_is_worked_out_by_the_evaluator(asking: Asking, do: Do) -> None:
+    """A condition that Spark's planner breaks down over, in the whole query and in the part that would be carried: the objects are read and looked at one by one."""
+    asking.make("pairs", "{ id: bigint, age: integer? }", "id")
+    do(asking.insert("pairs", "[{'id': 1, 'age': 3}, {'id': 3, 'age': 4}, {'id': 7}]"))
+    older = "select value q.id from pairs q where q.age is distinct from -2.5"
+
+    found = do(asking.query(f"select value p.id from pairs p where p.age not in ({older})"))
+
+    assert found == [3]
+
+
 def test_many_results_come_in_their_order(asking: Asking, do: Do) -> None:
     """More results than one partition or one batch holds, in the order that was asked for; one who leaves after the first does no harm."""
     asking.make("many", "{ id: bigint, day: date, tags: [string]? }", "id")

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp.jobs import DatasetRef, EngineJob
     from limnos.sqlpp.lookups import Lookup
     from limnos.sqlpp.plan import Expression
+    from limnos.sqlpp.relations import Carried
     from limnos.sqlpp.scans import Wanted
     from limnos.sqlpp.stored import RecordType
 
@@ -124,9 +125,12 @@ class _Work:
         )
         if found is not None:
             return found
-        changed, wanted = prepared(expression, result_fields=result_fields, types=self._type)
+        return self._in_parts(*prepared(expression, result_fields=result_fields, types=self._type), slots=slots)
+
+    def _in_parts(self, changed: Expression, wanted: tuple[Wanted, ...], *, slots: int) -> Iterator[Value]:
+        """The results of a statement that the evaluator works out, from what it wants of Spark."""
         bound = BoundQuery(changed, slots, ())
-        return results(bound, lambda _, number: self._read(wanted, number), budget=self._budget)
+        return results(bound, lambda _, number: self._read(wanted[int(number)], slots), budget=self._budget)
 
     def _near(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None
@@ -164,6 +168,10 @@ class _Work:
         except Uncarried as reason:
             logger.debug("Job %s is not carried as a whole: %s", self._job.id, reason)
             return None
+        return self._by_spark(found)
+
+    def _by_spark(self, found: Carried) -> Iterator[Value] | None:
+        """The results of a query that Spark carries; None where it cannot plan what is right."""
         try:
             return values_of(self._spark, found, tables=self._named, parts=self._parts)
         except Exception as error:
@@ -172,11 +180,11 @@ class _Work:
             logger.info("Spark cannot plan job %s: the evaluator works it out", self._job.id)
             return None
 
-    def _read(self, wanted: tuple[Wanted, ...], number: str) -> Iterable[Value]:
+    def _read(self, want: Wanted, slots: int) -> Iterable[Value]:
         self._stop()
-        want = wanted[int(number)]
-        if want.carried is not None:
-            return values_of(self._spark, want.carried, tables=self._named, parts=self._parts)
+        if want.carried is not None and want.query is not None:
+            found = self._by_spark(want.carried)
+            return self._in_parts(*prepared(want.query), slots=slots) if found is None else found
         ref = self._ref(want.dataverse, want.name)
         if ref.files is not None:
             return map(shaped(form_of(ref), lenient=True), loading.objects(ref.files, form_of(ref)))

@@ -38,6 +38,8 @@ class Wanted(Struct, frozen=True):
     """Not the objects, but these groups of those that meet the conditions, which are all there is to meet."""
     carried: Carried | None = None
     """Not a dataset's objects, but the results of a query that an engine of columns carries."""
+    query: plan.Subquery | None = None
+    """The query that is carried, for whom the engine fails."""
 
 
 def prepared(
@@ -116,7 +118,7 @@ class _Numbering:
             found = carried(node.query, self._types)
         except Uncarried:
             return None
-        return self._scan(node, Wanted(NUMBERED, "", carried=found))
+        return self._scan(node, Wanted(NUMBERED, "", carried=found, query=node))
 
     def _source(self, source: plan.ForEach, block: plan.Block) -> plan.ForEach:
         scan, slot = source.source, source.slot
