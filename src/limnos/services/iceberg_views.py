@@ -30,6 +30,8 @@ from limnos.services.tables import name_taken
 from limnos.services.views import Held, ViewCreate, new_view_of, view_find, view_insert, writer_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
@@ -63,6 +65,8 @@ class ViewReplace(msgspec.Struct, frozen=True):
     expected: int
     relocates: bool
     record: ViewRecord | None
+    used: tuple[int, ...] | None = None
+    """The ids of what the view needs from now on; None when nobody says."""
 
 
 class Replaced(NamedTuple):
@@ -73,16 +77,22 @@ class Replaced(NamedTuple):
     document: Document
     place: Place
     writer_id: int
+    used: tuple[int, ...] | None
 
 
 class Asked(NamedTuple):
-    """What a replace asks for; `raw` is the body of a large one, whose parts are left empty."""
+    """What a replace asks for; `raw` is the body of a large one, whose parts are left empty. `needs` finds what the view is going to need."""
 
     namespace: Levels
     name: str
     requirements: list[object]
     updates: list[object]
     raw: bytes | None = None
+    needs: Callable[[Scene], tuple[int, ...]] | None = None
+
+    def used(self, scene: Scene) -> tuple[int, ...] | None:
+        """The ids of what the view is going to need, where that is said."""
+        return None if self.needs is None else self.needs(scene)
 
 
 class _LostRace(Exception):
@@ -168,7 +178,7 @@ async def view_replace(ctx: Context, scope: Scope, asked: Asked) -> Held:
     def look(scene: Scene) -> Replaced:
         node, _, decision = view_find(scene, asked.namespace, asked.name, Action.VIEW_ALTER)
         permit = scene.permit(None, decision)
-        return Replaced(permit, node, scene.document(node.id), place_of(scene), writer_of(scene))
+        return Replaced(permit, node, scene.document(node.id), place_of(scene), writer_of(scene), asked.used(scene))
 
     base = await ctx.read(scope, look)
     loop = asyncio.get_running_loop()
@@ -188,14 +198,15 @@ async def _replace(ctx: Context, scope: Scope, asked: Asked, base: Replaced) -> 
     built, writes_text = await view_rebuild(ctx, asked, base.document)
     adopted = adopted_by(base.view, base.writer_id) if writes_text else None
     if built is None:
-        if adopted is None:
+        if adopted is None and base.used is None:
             return Held(base.view, base.document)
-        return await _swap(ctx, scope, asked, base, ViewReplace(base.view, None, base.document.version, False, adopted))
+        return await _swap(
+            ctx, scope, asked, base, ViewReplace(base.view, None, base.document.version, False, adopted, base.used)
+        )
     old, whole = built[0], await settled_whole(ctx.services.chores, built[1])
     document, data = document_of(whole, previous=base.document, node_id=base.view.id, place=base.place, before=old)
-    command = ViewReplace(
-        base.view, document, base.document.version, document.location != base.document.location, adopted
-    )  # fmt: skip
+    relocates = document.location != base.document.location
+    command = ViewReplace(base.view, document, base.document.version, relocates, adopted, base.used)
     async with ctx.services.files.written(document.metadata_location, data, base.place.catalog.properties):
         return await _swap(ctx, scope, asked, base, command)
 
@@ -227,7 +238,7 @@ async def _swap(ctx: Context, scope: Scope, asked: Asked, base: Replaced, comman
     def decide(scene: Scene) -> Permit[ViewReplace]:
         node, _, decision = view_find(scene, asked.namespace, asked.name, Action.VIEW_ALTER)
         now = scene.document(node.id)
-        if (now, node, place_of(scene), writer_of(scene)) != (base.document, base.view, base.place, base.writer_id):
+        if Replaced(base.permit, node, now, place_of(scene), writer_of(scene), asked.used(scene)) != base:
             raise _LostRace
         return scene.permit(command, decision)
 
@@ -249,6 +260,8 @@ def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> Node:
         tx.stale()
     else:
         tx.nodes.committed(command.view)
+    if command.used is not None:
+        tx.dependencies.replace(command.view.id, command.used)
     if command.record is None:
         return command.view
     tx.nodes.write_record(command.view, command.record)

@@ -51,13 +51,6 @@ class SqlppViewCreate(msgspec.Struct, frozen=True):
     used: tuple[int, ...]
 
 
-class NeedsChange(msgspec.Struct, frozen=True):
-    """Say what a view needs by now."""
-
-    node_id: int
-    used: tuple[int, ...]
-
-
 class _With:
     """Names with one view more, which may be there already."""
 
@@ -151,14 +144,8 @@ def sqlpp_view_insert(tx: Tx, permit: Permit[SqlppViewCreate]) -> None:
 
 
 async def _replace(ctx: Context, path: Levels, *, version: Json, needs: Needs) -> None:
-    """Give a view another text; what it needs is said first, so that nothing of it goes in between."""
+    """Give a view another text, and say what it needs by now, at once."""
     scope = scope_of(ctx)
-
-    def decide(scene: Scene) -> Permit[NeedsChange]:
-        found = scene.look_up(Kind.VIEW, path, Action.VIEW_ALTER)
-        return scene.permit(NeedsChange(found.entity.id, ids_of(scene, needs)), found.decision)
-
-    await ctx.write(scope, decide, needs_add)
     current = await ctx.read(
         scope, lambda scene: scene.document(scene.look_up(Kind.VIEW, path, Action.VIEW_ALTER).entity.id)
     )
@@ -169,18 +156,8 @@ async def _replace(ctx: Context, path: Levels, *, version: Json, needs: Needs) -
         {"action": "add-view-version", "view-version": added},
         {"action": "set-current-view-version", "view-version-id": -1},
     ]
-    await view_replace(ctx, scope, Asked(path[:-1], path[-1], [], updates))
-    await ctx.write(scope, decide, needs_replace)
-
-
-def needs_add(tx: Tx, permit: Permit[NeedsChange]) -> None:
-    """Say what more a view needs."""
-    tx.dependencies.add(permit.command.node_id, permit.command.used)
-
-
-def needs_replace(tx: Tx, permit: Permit[NeedsChange]) -> None:
-    """Say what a view needs, and nothing else any more."""
-    tx.dependencies.replace(permit.command.node_id, permit.command.used)
+    asked = Asked(path[:-1], path[-1], [], updates, needs=lambda scene: ids_of(scene, needs))
+    await view_replace(ctx, scope, asked)
 
 
 async def view_drop(session: Session, statement: tree.Drop) -> None:
