@@ -1,0 +1,180 @@
+"""The Helm chart: Helm lints and renders it, and what comes out fits the product and itself."""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from typing import cast
+
+import pytest
+import yaml
+from helm_python import HelmError
+from helm_python.chart import Chart, lint
+
+from tests.deploy.shown import DEPLOY, ROOT, Json, addresses, settings_of
+
+CHART = DEPLOY / "helm" / "limnos"
+VALUES: Json = {
+    "image": {"repository": "registry.example.com/limnos"}, "database": {"secret": "limnos-database"},
+    "warehouse": "s3://lake-tables/main", "hosts": ["lake.example.com", "lake.internal"],
+}  # fmt: skip
+"""What has to be given."""
+EVERYTHING: Json = {
+    **VALUES, "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "lake-tls"}, "metrics": {"serviceMonitor": True},
+    "environment": {"LIMNOS__OIDC__ISSUER": "https://id.example.com", "LIMNOS__OIDC__AUDIENCES": "limnos"}, "environmentSecrets": ["aws"],
+    "nodeSelector": {"pool": "lake"}, "tolerations": [{"key": "lake", "operator": "Exists"}], "replicas": 3, "drainSeconds": 30,
+}  # fmt: skip
+
+
+def rendered(values: Json) -> dict[str, Json]:
+    """The documents that Helm makes of the chart, by their kinds."""
+    made = Chart.load(str(CHART)).render(values, name="lake", namespace="data")
+    documents = [yaml.safe_load(text) for path, text in made.items() if path.endswith(".yaml")]
+    return {document["kind"]: document for document in documents if document}
+
+
+def at(document: object, *path: str | int) -> object:
+    """What lies at a path."""
+    for step in path:
+        document = cast("dict[str | int, object]", document)[step]
+    return document
+
+
+def pods() -> list[Json]:
+    """The pods that are made of everything: nodes and the migration."""
+    made = rendered(EVERYTHING)
+    return [cast("Json", at(made[kind], "spec", "template", "spec")) for kind in ("Deployment", "Job")]
+
+
+def environment(pod: Json) -> dict[str, str]:
+    """The variables of a pod; what is a secret is a URL of PostgreSQL."""
+    told = cast("list[dict[str, str]]", at(pod, "containers", 0, "env"))
+    return {each["name"]: each.get("value", "postgresql://limnos@db.example.com/limnos") for each in told}
+
+
+@pytest.mark.parametrize("values", [VALUES, EVERYTHING], ids=["least", "everything"])
+def test_helm_finds_nothing(values: Json) -> None:
+    """Helm's own lint has no warning and no error, strictly read."""
+    report = lint(str(CHART), values, strict=True)
+
+    assert report["errors"] == []
+    assert [each for each in report["messages"] if each["severity"] > 1] == []
+
+
+@pytest.mark.parametrize(
+    "section,key,value",
+    [
+        ("image", "repository", ""), ("database", "secret", ""), ("database", "secrets", "x"), ("warehouse", None, ""), ("warehouse", None, "/srv/x"),
+        ("hosts", None, []), ("hosts", None, ["https://lake.example.com"]), ("replicas", None, 0), ("replica", None, 2), ("environment", "A", 1),
+        ("environment", "LIMNOS__DATABASE__URL", "postgresql://u:secret@h/d"), ("drainSeconds", None, 0), ("service", "port", 70_000),
+    ],
+)  # fmt: skip
+def test_values_are_checked(section: str, key: str | None, value: object) -> None:
+    """What is missing, misspelt or makes no sense is refused before anything is made, and so is a secret among the plain values."""
+    values = copy.deepcopy(VALUES)
+    if key is None:
+        values[section] = value
+    else:
+        cast("Json", values.setdefault(section, {}))[key] = value
+
+    with pytest.raises(HelmError):
+        Chart.load(str(CHART)).validate_schema(values)
+    Chart.load(str(CHART)).validate_schema(VALUES)
+
+
+def test_kinds_come_when_they_are_asked_for() -> None:
+    """Only what the values ask for is made."""
+    least = {"Deployment", "Job", "PodDisruptionBudget", "Service", "ServiceAccount"}
+
+    assert set(rendered(VALUES)) == least
+    assert set(rendered(EVERYTHING)) == least | {"Ingress", "ServiceMonitor"}
+    assert set(rendered({**VALUES, "migrate": {"enabled": False}})) == least - {"Job"}
+    assert set(rendered({**VALUES, "serviceAccount": {"name": "mine"}})) == least - {"ServiceAccount"}
+
+
+def test_settings_are_settings() -> None:
+    """Every variable is a setting that the server takes, and says what the values say."""
+    for pod in pods():
+        settings = settings_of(environment(pod)).settings
+
+        assert settings.access.authentication == "token"
+        assert settings.storage.warehouse == "s3://lake-tables/main"
+        assert settings.server.hosts[:3] == ("lake.example.com", "lake.internal", "lake-limnos")
+        assert settings.server.drain_timeout_s == 30
+        assert settings.oidc.issuer == "https://id.example.com"
+        assert settings.database.url == "postgresql://limnos@db.example.com/limnos"
+
+
+def test_nobody_is_root() -> None:
+    """Pods run as an ordinary user, without capabilities or the cluster's token, and write to their own volumes alone."""
+    for pod in pods():
+        (container,) = cast("list[Json]", pod["containers"])
+
+        assert at(pod, "securityContext", "runAsNonRoot") is True
+        assert at(container, "securityContext", "allowPrivilegeEscalation") is False
+        assert at(container, "securityContext", "readOnlyRootFilesystem") is True
+        assert at(container, "securityContext", "capabilities", "drop") == ["ALL"]
+        assert pod["automountServiceAccountToken"] is False
+        mounts = {each["name"] for each in cast("list[dict[str, str]]", container["volumeMounts"])}
+        assert mounts == {each["name"] for each in cast("list[dict[str, str]]", pod["volumes"])}
+        assert at(container, "resources", "limits", "memory")
+        assert at(container, "envFrom", 0, "secretRef", "name") == "aws"
+
+
+def test_probes_lead_somewhere() -> None:
+    """Each probe asks an address that is served; a store that is away takes nodes out and does not end them."""
+    container = cast("Json", at(pods()[0], "containers", 0))
+    asked = {
+        name: at(container, name, "httpGet", "path") for name in ("startupProbe", "livenessProbe", "readinessProbe")
+    }
+
+    assert set(asked.values()) <= addresses()
+    assert asked["livenessProbe"] == asked["startupProbe"] == "/health/live"
+    assert asked["readinessProbe"] == "/health/ready"
+    assert cast("int", pods()[0]["terminationGracePeriodSeconds"]) > 30 + 5  # drain, and the pause before it
+
+
+def test_the_migration_is_before_the_nodes() -> None:
+    """It runs ahead of installs and upgrades, as the command that there is, on the same image and store."""
+    job = rendered(EVERYTHING)["Job"]
+    node, migration = (cast("Json", at(pod, "containers", 0)) for pod in pods())
+
+    assert at(job, "metadata", "annotations", "helm.sh/hook") == "pre-install,pre-upgrade"
+    assert (node["args"], migration["args"]) == (["server", "start"], ["server", "migrate"])
+    assert node["image"] == migration["image"]
+    assert node["env"] == migration["env"]
+
+
+def test_selectors_find_nodes_alone() -> None:
+    """Service, disruption budget and monitor select the labels of the nodes' pods, or the service's; the migration's pod is none of them."""
+    made = rendered(EVERYTHING)
+    labels = cast("dict[str, str]", at(made["Deployment"], "spec", "template", "metadata", "labels"))
+    other = cast("dict[str, str]", at(made["Job"], "spec", "template", "metadata", "labels"))
+    selectors = [at(made["Service"], "spec", "selector")]
+    selectors += [at(made[kind], "spec", "selector", "matchLabels") for kind in ("Deployment", "PodDisruptionBudget")]
+
+    for selector in map(dict, selectors):  # type: ignore[call-overload]
+        assert selector.items() <= labels.items()
+        assert not selector.items() <= other.items()
+    monitored = cast("dict[str, str]", at(made["ServiceMonitor"], "spec", "selector", "matchLabels"))
+    assert monitored.items() <= cast("dict[str, str]", at(made["Service"], "metadata", "labels")).items()
+    assert at(made["Service"], "spec", "ports", 0, "targetPort") == at(pods()[0], "containers", 0, "ports", 0, "name")
+
+
+def test_the_ingress_leads_everywhere_but_to_the_metrics() -> None:
+    """Whatever is documented can be reached from outside under each host, but for the first page and the metrics."""
+    rules = cast("list[Json]", at(rendered(EVERYTHING)["Ingress"], "spec", "rules"))
+    assert [rule["host"] for rule in rules] == VALUES["hosts"]
+    for rule in rules:
+        prefixes = tuple(f"{each['path']}/" for each in cast("list[dict[str, str]]", at(rule, "http", "paths")))
+        closed = {path for path in addresses() if not f"{path}/".startswith(prefixes)}
+
+        assert closed == {"/", "/metrics", "/health.html"}
+
+
+def test_the_chart_is_of_this_release() -> None:
+    """It installs the version that the project has."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+    metadata = Chart.load(str(CHART)).metadata
+    assert metadata["appVersion"] == version

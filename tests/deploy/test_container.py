@@ -1,0 +1,83 @@
+"""The Containerfile: hadolint finds nothing, and what it names is there."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from tests.deploy.shown import DEPLOY, ROOT, addresses, settings_of
+
+FILE = DEPLOY / "container" / "Containerfile"
+TEXT = re.sub(r"\\\n", " ", FILE.read_text(encoding="utf-8"))
+LAST = TEXT.rpartition("\nFROM ")[2]
+"""The stage that runs."""
+
+
+def lines(word: str, text: str = LAST) -> list[str]:
+    """What follows an instruction."""
+    return re.findall(rf"^{word} (.+)$", text, re.MULTILINE)
+
+
+def test_hadolint_finds_nothing(tmp_path: Path) -> None:
+    """No rule of hadolint is broken; a file that breaks one is told, so it looks."""
+    hadolint = Path(sys.executable).with_name("hadolint")
+    wrong = tmp_path / "Containerfile"
+    wrong.write_text("FROM debian\nRUN cd /tmp && sudo apt-get install curl\n")
+
+    assert subprocess.run([hadolint, FILE], check=False, capture_output=True, text=True).stdout == ""
+    assert "DL3004" in subprocess.run([hadolint, wrong], check=False, capture_output=True, text=True).stdout
+
+
+def test_what_is_copied_is_sent() -> None:
+    """All that the build copies is in the checkout, and let through to the build."""
+    copied = [name for line in lines("COPY", TEXT) if "--from" not in line for name in line.split()[:-1]]
+    sent = (ROOT / ".dockerignore").read_text(encoding="utf-8")
+
+    assert copied
+    for name in copied:
+        assert (ROOT / name).exists()
+        assert f"!{name}\n" in sent
+
+
+def test_extras_and_tools_are_ours() -> None:
+    """Each extra is one of the project's, and uv is the one that the project is set up with."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+
+    assert set(re.findall(r"--extra (\w+)", TEXT)) == {"server", "postgres", "s3", "lance"} <= set(extras)
+    assert f"uv=={re.search(r'UV_VERSION=([0-9.]+)', (ROOT / 'scripts' / 'setup.sh').read_text())[1]}" in TEXT  # type: ignore[index]
+
+
+def test_it_runs_as_nobody_in_particular() -> None:
+    """The last stage has a user by number that is not root, told once and after all that is made."""
+    (user,) = lines("USER")
+
+    assert user.split(":")[0].isdigit()
+    assert int(user.split(":")[0]) >= 1000
+    assert LAST.index("USER") > LAST.rindex("RUN")
+
+
+def test_settings_are_settings() -> None:
+    """The variables are settings; callers have to prove who they are, as the server is reached from outside."""
+    (told,) = lines("ENV")
+    settings = settings_of(dict(pair.split("=", 1) for pair in told.split())).settings
+
+    assert settings.access.authentication == "token"
+    assert settings.server.listen == f"0.0.0.0:{lines('EXPOSE')[0]}"
+    assert json.loads(lines("VOLUME")[0]) == [settings.server.data]
+
+
+def test_the_health_check_asks_what_is_served() -> None:
+    """It asks the port that is served, at an address that there is, and its program is one."""
+    (told,) = lines("HEALTHCHECK")
+    program, flag, code = json.loads(told[told.index("CMD ") + 4 :])
+    asked = re.search(r"127\.0\.0\.1:(\d+)(/[\w/]+)", code)
+
+    assert (program, flag) == ("python", "-c")
+    compile(code, "HEALTHCHECK", "exec")
+    assert asked is not None
+    assert asked[1] == lines("EXPOSE")[0]
+    assert asked[2] in addresses()

@@ -1,0 +1,151 @@
+"""The board and the alert rules: every query is PromQL over metrics and labels that there are, every alert leads to its heading."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import promql_parser
+import pytest
+import yaml
+
+from tests.deploy.shown import DEPLOY, ROOT
+
+BOARD = json.loads((DEPLOY / "monitoring" / "board.json").read_text(encoding="utf-8"))
+RULES = [
+    rule
+    for group in yaml.safe_load((DEPLOY / "monitoring" / "alerts.yaml").read_text(encoding="utf-8"))["groups"]
+    for rule in group["rules"]
+]
+ROW = re.compile(r"^\| `(limnos_\w+)` \| (\w+) \| ([^|]*) \|", re.MULTILINE)
+METRICS = {
+    name: (kind, frozenset(re.findall(r"`(\w+)`", labels)))
+    for name, kind, labels in ROW.findall((ROOT / "docs" / "metrics.md").read_text(encoding="utf-8"))
+}
+OF_A_SCRAPE = frozenset({"job", "instance", "worker"})
+"""Labels that Prometheus adds, or the server with several workers."""
+OPERATIONS = ROOT / "docs" / "operations.md"
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    """Every query, with what it is of; variables of the board are put in."""
+    for rule in RULES:
+        yield rule["alert"], rule["expr"]
+    for panel in BOARD["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"].replace("$__rate_interval", "5m").replace("$job", "limnos")
+
+
+def series(node: object) -> Iterator[promql_parser.VectorSelector]:
+    """The series that a query reads."""
+    if isinstance(node, promql_parser.VectorSelector):
+        yield node
+    for name in ("expr", "lhs", "rhs", "param", "vector_selector"):
+        if (inner := getattr(node, name, None)) is not None:
+            yield from series(inner)
+    for each in getattr(node, "args", ()):
+        yield from series(each)
+
+
+def labels_of(name: str) -> frozenset[str]:
+    """The labels of a series; a series of a metric that is not there has none. Raises KeyError."""
+    if name == "up":
+        return OF_A_SCRAPE
+    metric = re.sub(r"_(bucket|sum|count)$", "", name) if name not in METRICS else name
+    kind, labels = METRICS[metric]
+    assert (kind == "histogram") is (metric != name), (
+        f"{name}: a histogram is asked for by its parts, and nothing else is"
+    )
+    return labels | OF_A_SCRAPE | (frozenset({"le"}) if name.endswith("_bucket") else frozenset())
+
+
+def complaints(query: str) -> list[str]:
+    """What is wrong with a query."""
+    tree = promql_parser.parse(query)
+    found = []
+    known: set[str] = set()
+    for each in series(tree):
+        try:
+            labels = labels_of(each.name)
+        except KeyError:
+            return [f"no metric {each.name}"]
+        known |= labels
+        found += [
+            f"{each.name} has no {matcher.name}" for matcher in each.matchers.matchers if matcher.name not in labels
+        ]
+        if each.name.endswith("_total") and not re.search(rf"(rate|increase)\({each.name}", query):
+            found.append(f"{each.name} only grows: ask for its rate")
+    grouped = {label.strip() for by in re.findall(r"\bby \(([^)]*)\)", query) for label in by.split(",")}
+    return found + [f"nothing has {label}" for label in sorted(grouped - known)]
+
+
+@pytest.mark.parametrize("title,query", list(queries()), ids=lambda text: text[:40])
+def test_every_query_asks_for_what_there_is(title: str, query: str) -> None:
+    """Metrics, matchers and groupings are of docs/metrics.md, and counters are asked for their rates."""
+    assert complaints(query) == [], title
+
+
+@pytest.mark.parametrize(
+    "query,complaint",
+    [
+        ("limnos_nothing > 1", "no metric limnos_nothing"),
+        ('rate(limnos_requests_total{code="500"}[5m])', "limnos_requests_total has no code"),
+        ("sum by (user) (rate(limnos_requests_total[5m]))", "nothing has user"),
+        ("limnos_requests_total > 5", "limnos_requests_total only grows: ask for its rate"),
+        ("sum(rate(limnos_batches_total[5m])) / sum(rate(limnos_no_total[5m]))", "no metric limnos_no_total"),
+    ],
+)
+def test_wrong_queries_are_told(query: str, complaint: str) -> None:
+    """A query for what there is not, or that makes no sense, is seen wherever it stands."""
+    assert complaint in complaints(query)
+
+
+def test_half_a_histogram_is_told() -> None:
+    """A histogram has no series of its own name."""
+    with pytest.raises(AssertionError, match="by its parts"):
+        complaints("limnos_request_seconds > 1")
+
+
+def test_every_metric_that_matters_is_shown() -> None:
+    """The board has every metric but the few that only explain another one."""
+    shown = {each.name.removesuffix("_bucket") for _, query in queries() for each in series(promql_parser.parse(query))}
+
+    assert set(METRICS) - shown == {
+        "limnos_janitor_removed_total", "limnos_lance_debris_total", "limnos_lock_requests_total", "limnos_metrics_reports_total",
+        "limnos_repeats_total", "limnos_tasks_total",
+    }  # fmt: skip
+
+
+def test_every_alert_leads_to_a_page() -> None:
+    """Each alert has a name of its own, a summary, how bad it is, and a heading of the page that says what to do."""
+    headings = re.findall(r"^#+ (.+)$", OPERATIONS.read_text(encoding="utf-8"), re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+    assert len({rule["alert"] for rule in RULES}) == len(RULES)
+    for rule in RULES:
+        page, _, anchor = rule["annotations"]["runbook"].partition("#")
+        assert ROOT / page == OPERATIONS
+        assert anchor in anchors, rule["alert"]
+        assert rule["labels"]["severity"] in ("page", "ticket")
+        assert rule["annotations"]["summary"]
+
+
+def test_summaries_name_labels_that_are_left() -> None:
+    """A summary speaks only of labels that its query keeps."""
+    for rule in RULES:
+        told = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
+        grouped = re.findall(r"\bby \(([^)]*)\)", rule["expr"])
+        kept = {label.strip() for by in grouped for label in by.split(",")} if grouped else set(OF_A_SCRAPE)
+
+        assert told <= kept, rule["alert"]
+
+
+def test_panels_have_their_places() -> None:
+    """Panels have ids of their own and lie beside one another, each with the board's data source."""
+    panels = BOARD["panels"]
+    places = {(panel["gridPos"]["x"] // 8, panel["gridPos"]["y"] // 8) for panel in panels}
+
+    assert len({panel["id"] for panel in panels}) == len(places) == len(panels)
+    assert all(panel["datasource"]["uid"] == "${datasource}" for panel in panels)
+    assert {each["name"] for each in BOARD["templating"]["list"]} == {"datasource", "job"}

@@ -1,0 +1,85 @@
+"""The unit of systemd: what it starts is what there is, and what it takes away from the server."""
+
+from __future__ import annotations
+
+import configparser
+import inspect
+import re
+
+from limnos.cli import server
+from limnos.config.settings import Server
+from tests.deploy.shown import DEPLOY
+
+FILE = DEPLOY / "systemd" / "limnos.service"
+SECTIONS = {
+    "Unit": {"Description", "Documentation", "After", "Wants"},
+    "Service": {
+        "Type", "User", "Group", "StateDirectory", "StateDirectoryMode", "WorkingDirectory", "EnvironmentFile", "ExecStartPre", "ExecStart",
+        "Restart", "RestartSec", "RestartPreventExitStatus", "KillSignal", "KillMode", "TimeoutStopSec", "LimitNOFILE", "NoNewPrivileges",
+        "ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "ProtectClock", "ProtectControlGroups", "ProtectHostname",
+        "ProtectKernelLogs", "ProtectKernelModules", "ProtectKernelTunables", "RestrictAddressFamilies", "RestrictNamespaces",
+        "RestrictRealtime", "RestrictSUIDSGID", "LockPersonality", "CapabilityBoundingSet", "AmbientCapabilities", "SystemCallArchitectures",
+        "SystemCallFilter", "SystemCallErrorNumber", "UMask",
+    },
+    "Install": {"WantedBy"},
+}  # fmt: skip
+"""Keys that systemd.unit, systemd.service and systemd.exec have: another one is a slip, which systemd passes over."""
+
+
+def unit() -> configparser.ConfigParser:
+    """Read the unit as systemd does: keys as they are written, no interpolation, each once."""
+    parser = configparser.ConfigParser(interpolation=None, strict=True, delimiters=("=",), comment_prefixes=("#", ";"))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(FILE, encoding="utf-8")
+    return parser
+
+
+def test_every_key_is_one_of_systemd() -> None:
+    """No section and no key is misspelt."""
+    found = {name: set(unit()[name]) for name in unit().sections()}
+
+    assert found == SECTIONS
+
+
+def test_it_starts_what_there_is() -> None:
+    """The commands are commands, and their flags are flags of the server, with the directories that the unit has."""
+    service = unit()["Service"]
+    flags = set(inspect.signature(server.Flags).parameters)
+
+    for line, command in ((service["ExecStartPre"], server.check), (service["ExecStart"], server.start)):
+        program, group, name, *words = line.split()
+        assert program.endswith("/bin/limnos")
+        assert (group, name) == ("server", command.__name__)
+        assert {word[2:].replace("-", "_") for word in words[::2]} <= flags
+        assert (
+            words[words.index("--data") + 1] == f"/var/lib/{service['StateDirectory']}" == service["WorkingDirectory"]
+        )
+
+
+def test_it_stops_as_the_server_does() -> None:
+    """It waits for longer than the server takes to stop, and does not start one again whose settings make no sense (2)."""
+    service = unit()["Service"]
+
+    assert float(service["TimeoutStopSec"].removesuffix("s")) > Server().drain_timeout_s
+    assert (service["KillSignal"], service["RestartPreventExitStatus"], service["Restart"]) == (
+        "SIGTERM",
+        "2",
+        "on-failure",
+    )
+
+
+def test_it_takes_rights_away() -> None:
+    """Nobody's root, no capability, a read-only system, no new rights; Java may still make code at run time."""
+    service = unit()["Service"]
+
+    assert service["User"] not in ("", "root")
+    assert service["CapabilityBoundingSet"] == service["AmbientCapabilities"] == ""
+    assert service["ProtectSystem"] == "strict"
+    on = [
+        key
+        for key, value in service.items()
+        if re.match("Protect|Private|NoNew|Restrict(Real|SUID|Name)|Lock", key) and value == "yes"
+    ]
+    assert len(on) == 14
+    assert "MemoryDenyWriteExecute" not in service
+    assert "landlock_restrict_self" in service["SystemCallFilter"]

@@ -1,0 +1,144 @@
+"""Stores that former releases made: each is brought to the newest schema, served, and has everything in it that was in it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from limnos import __version__
+from limnos.app.building import DATABASE_FILE, build
+from limnos.config.settings import Database, Iceberg, Server, Settings, Store
+from limnos.store.migrate import current_revision, head_revision, migrate
+from tests.http.driver import API, Node
+from tests.http.iceberg import wire
+from tests.store.upgrade_story import FOLDER, LOOKS
+
+RELEASES = sorted(folder.name for folder in FOLDER.iterdir())
+LONG_S = 10**9
+Seen = dict[str, object]
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which store it is."""
+    return str(request.param)
+
+
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    """Which release made it."""
+    return str(request.param)
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest, tmp_path: Path, kind: str, release: str) -> str:
+    """A store as the release left it, where `migrate` finds it."""
+    text = (FOLDER / release / f"{kind}.sql").read_text(encoding="utf-8")
+    if kind == "sqlite":
+        with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as connection:
+            connection.executescript(text)
+        return str(tmp_path / DATABASE_FILE)
+    found = str(request.getfixturevalue("postgres_server").empty_database())
+    with psycopg.connect(found, autocommit=True) as connection:
+        connection.execute(text.encode())
+    return found
+
+
+@contextmanager
+def served(folder: Path, kind: str, address: str) -> Iterator[Node]:
+    """A node over the store. Nothing of it is old enough to go, and the files of its tables are elsewhere."""
+    settings = Settings(
+        server=Server(data=str(folder)),
+        database=Database(url=None if kind == "sqlite" else address),
+        iceberg=Iceberg(verify_metadata_file="never"),
+        store=Store(change_retention_s=LONG_S, trash_retention_s=LONG_S, run_retention_s=LONG_S),
+    )
+    with asyncio.Runner() as runner:
+        built = build(settings)
+        try:
+            yield Node(built, folder, runner)
+        finally:
+            runner.run(built.close())
+
+
+def lacking(before: object, after: object, at: str = "") -> list[str]:
+    """What was there before and is not there now, or is another value: a release may tell more, and never less."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return [found for key, value in before.items() for found in lacking(value, after.get(key), f"{at}.{key}")]
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = zip(before, after, strict=True)
+        return [found for n, pair in enumerate(pairs) for found in lacking(*pair, f"{at}[{n}]")]
+    return [] if before == after else [f"{at}: {before!r} is now {after!r}"]
+
+
+def test_this_release_has_its_store() -> None:
+    """Whoever makes a release keeps a store of it: `python -m tests.store.upgrade_story`."""
+    assert __version__ in RELEASES
+    assert all(
+        (FOLDER / each / f"{kind}.{end}").exists()
+        for each in RELEASES
+        for kind in ("sqlite", "postgres")
+        for end in ("sql", "json")
+    )
+
+
+def test_everything_is_there(tmp_path: Path, kind: str, release: str, address: str) -> None:
+    """After the upgrade everybody is answered what they were answered before, refusals included."""
+    seen: list[Seen] = json.loads((FOLDER / release / f"{kind}.json").read_text(encoding="utf-8"))
+
+    migrate(address)
+
+    assert current_revision(address) == head_revision()
+    assert len(seen) >= len(LOOKS) or release != __version__
+    with served(tmp_path, kind, address) as node:
+        for each in seen:
+            answer = node.get(str(each["path"]), user=str(each["user"]))
+            assert (answer.status, lacking(each["body"], answer.json())) == (each["status"], []), each["path"]
+
+
+def test_it_can_be_worked_with(tmp_path: Path, kind: str, address: str) -> None:
+    """Rights are given and hold, names are moved, what lies in the trash comes back, and new ids and revisions follow the old ones."""
+    migrate(address)
+
+    with served(tmp_path, kind, address) as node:
+        main = "/api/limnos/v1/metalakes/lake/catalogs/main"
+        deep = wire.table_path("a", "b", "deep")
+        assert node.get(deep, user="stranger").status == 403
+        node.done("PUT", f"{API}/lake/permissions/users/stranger/grant", {"roleNames": ["readers"]}, user="owner")
+        assert node.get(deep, user="stranger").status == 200
+        (dropped,) = node.done("GET", f"{main}/trash", user="owner")["trash"]  # type: ignore[misc]
+        node.done("POST", f"{main}/trash/{dropped['id']}/undrop", {}, user="owner")
+        assert node.get(wire.table_path("a", "gone"), user="owner").status == 200
+        moved = {"kind": "namespace", "source": ["a", "b"], "target": ["c"]}
+        node.done("POST", f"{main}/move", moved, user="owner")
+        assert node.get(wire.table_path("c", "deep"), user="stranger").status == 200
+        assert node.delete(wire.table_path("a", "t"), user="owner").status == 409  # it is protected
+
+        body = {
+            "name": "new",
+            "type": "RELATIONAL",
+            "provider": "lakehouse-iceberg",
+            "properties": {"warehouse": f"file://{tmp_path}/warehouse/new"},
+        }
+        node.done("POST", f"{API}/lake/catalogs", body, user="owner")
+        root = "/iceberg/v1/lake.new"
+        node.done("POST", f"{root}/namespaces", {"namespace": ["n"]}, user="owner")
+        node.done("POST", f"{root}/namespaces/n/tables", {"name": "t", "schema": wire.SCHEMA}, user="owner")
+        update = {"updates": [wire.set_properties(k="v")]}
+        told = node.done("POST", f"{root}/namespaces/n/tables/t", update, user="owner")
+        assert told["metadata"]["properties"]["k"] == "v"  # type: ignore[index]
+
+
+def test_a_loss_is_seen() -> None:
+    """The comparison tells a value that changed or went, and lets what is new pass."""
+    assert lacking({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2, "c": 3}], "d": 4}) == []
+    assert lacking({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}) == [".a[1].b: 2 is now 3"]
+    assert lacking({"a": 1}, {}) == [".a: 1 is now None"]
+    assert lacking([1, 2], [1]) == [": [1, 2] is now [1]"]
