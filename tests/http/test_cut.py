@@ -203,6 +203,7 @@ WRITES: dict[str, Write] = {
     "create-webhook": Write("POST", HOOKS, {"url": "https://hooks.example.com/x"}),
     "drop-webhook": Write("DELETE", f"{HOOKS}/HOOK"),
     "retry-webhook": Write("POST", f"{HOOKS}/HOOK/retry"),
+    "export-audit": Write("POST", f"{OWN}/audit/export", {"location": "LOCATION"}),
     "put-pipeline": Write("PUT", f"{OWN}/metalakes/lake/pipelines/new", {"declaration": {"steps": []}}),
     "drop-pipeline": Write("DELETE", f"{OWN}/metalakes/lake/pipelines/idle"),
     "start-run": Write("POST", f"{OWN}/metalakes/lake/pipelines/idle/runs", {"id": str(UUID(int=1)), "holder": "h:1"}),

@@ -41,6 +41,7 @@ class Action(StrEnum):
     METALAKE_IMPORT = "metalake_import", Kind.METALAKE
     SECRETS_EXPORT = "secrets_export", Kind.METALAKE
     KEYS_MANAGE = "keys_manage", Kind.METALAKE
+    AUDIT_READ_ALL = "audit_read_all", Kind.METALAKE
 
     METALAKE_LOAD = "metalake_load", Kind.METALAKE
     METALAKE_ALTER = "metalake_alter", Kind.METALAKE
@@ -49,6 +50,7 @@ class Action(StrEnum):
     METALAKE_EXPORT = "metalake_export", Kind.METALAKE
 
     WEBHOOK_MANAGE = "webhook_manage", Kind.METALAKE
+    AUDIT_READ = "audit_read", Kind.METALAKE
 
     CATALOG_LIST = "catalog_list", Kind.METALAKE
     CATALOG_CREATE = "catalog_create", Kind.METALAKE

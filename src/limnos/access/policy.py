@@ -103,6 +103,7 @@ _TREE: Final[dict[Action, Rule]] = {
     Action.METALAKE_DROP: _METALAKE,
     Action.METALAKE_EXPORT: _METALAKE,  # all that is in it, whoever may see what
     Action.WEBHOOK_MANAGE: _METALAKE,  # list, make, drop: they send what happens to somewhere else
+    Action.AUDIT_READ: AnyOf(ServiceAdmin(), _METALAKE),  # what everybody did there; one's own lines need no right
     Action.CATALOG_LIST: Member(),  # the list shrinks to what each may load
     Action.CATALOG_CREATE: _managed(Privilege.CREATE_CATALOG),  # testing a connection is the same
     Action.CATALOG_LOAD: _CATALOG_LOAD,
@@ -297,6 +298,7 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.TOKEN_MANAGE_OTHERS: ServiceAdmin(),
         Action.TASK_MANAGE: ServiceAdmin(),
         Action.METALAKE_IMPORT: ServiceAdmin(),  # it makes a metalake, with owners and rights as the file says
+        Action.AUDIT_READ_ALL: ServiceAdmin(),
         Action.SECRETS_EXPORT: ServiceAdmin(),  # and METALAKE_EXPORT: catalogs' secrets otherwise leave for nobody
         Action.KEYS_MANAGE: ServiceAdmin(),  # those that seal secrets of every metalake
         **_TREE,
@@ -323,6 +325,7 @@ SERVER_ACTIONS: Final = frozenset(
         Action.METALAKE_IMPORT,
         Action.SECRETS_EXPORT,
         Action.KEYS_MANAGE,
+        Action.AUDIT_READ_ALL,
     }
 )
 """Asked of the server: being a user of a metalake is neither needed nor of help."""

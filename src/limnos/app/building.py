@@ -30,7 +30,7 @@ from limnos.http.patience import patience_of
 from limnos.model.sealed import key_of
 from limnos.services.context import Services
 from limnos.services.credentials import Vendor
-from limnos.services.defaults import Defaults, Rules
+from limnos.services.defaults import AuditRules, Defaults, Rules
 from limnos.services.files import Files
 from limnos.services.job_rules import JobRules
 from limnos.services.sealing import Keys
@@ -45,7 +45,7 @@ from limnos.view.view import View
 
 if TYPE_CHECKING:
     from limnos.access.authentication import Clock
-    from limnos.config.settings import Oidc, Settings
+    from limnos.config.settings import Audit, Oidc, Settings
     from limnos.http.application import Protocol
     from limnos.services.issuer import Issuer
     from limnos.store.interface import Store
@@ -81,6 +81,8 @@ class Built(NamedTuple):
         services.engine.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(services.reports.flush(), LAST_REPORTS_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(services.audit.flush(), LAST_REPORTS_S)
         await services.store.close()
         services.files.close()
 
@@ -196,6 +198,20 @@ def defaults_of(settings: Settings, allowed: Allowed, *, storages: Storages) -> 
         scan_files_max=settings.planning.files_max,
         sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
         storages=storages,
+        audit=audit_rules_of(settings.audit),
+    )
+
+
+def audit_rules_of(settings: Audit) -> AuditRules:
+    """Return the settings of the audit as services see them."""
+    one_in = {"off": 0, "sampled": settings.sample_one_in, "whole": 1}
+    return AuditRules(
+        settings.changes,
+        one_in[settings.refusals],
+        one_in[settings.reads],
+        settings.refusals_per_s_max,
+        settings.retention_s * 1000,
+        settings.export,
     )
 
 

@@ -14,6 +14,7 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.task_kinds import KINDS, LONG
 from limnos.services.trash import trash_sweep
 from limnos.services.work import Work
+from limnos.store.audit import EXPIRED_AT_ONCE, lines_expire
 from limnos.store.reports import reports_expire
 from limnos.store.upkeep import feed_prune, orphans_sweep
 from limnos.telemetry.logs import get_logger
@@ -21,6 +22,7 @@ from limnos.telemetry.metrics import Counter, Gauge
 
 if TYPE_CHECKING:
     from limnos.files import Allowed
+    from limnos.services.audit_lines import AuditLines
     from limnos.services.context import Services
     from limnos.services.task_kinds import Outcome, TaskKind
     from limnos.store.interface import Store
@@ -81,6 +83,8 @@ class Upkeep:
                 while await self.run_one(among_long=among_long):
                     pass
                 await self.count()
+                if not among_long:
+                    await self.tell_audit()
                 if not among_long and loop.time() - swept_at >= SWEEP_EVERY_S:
                     await self.sweep()
                     swept_at = loop.time()
@@ -92,7 +96,11 @@ class Upkeep:
 
     async def sweep(self) -> None:
         """Prune the feed, sweep orphaned rows, forget tasks that were done long ago, see that the recurring ones are there."""
-        await self.store.submit(self._permit, lambda tx: feed_prune(tx, keep_ms=self.keep_ms))
+        await self.tell_audit()
+        audited = self.audit is not None and self.audit.rules.changes
+        await self.store.submit(self._permit, lambda tx: feed_prune(tx, keep_ms=self.keep_ms, audited=audited))
+        while await self.store.submit(self._permit, self._expire_audit) == EXPIRED_AT_ONCE:
+            pass
         while await self.store.submit(self._permit, trash_sweep):
             pass
         await self.store.submit(self._permit, reports_expire)
@@ -100,6 +108,19 @@ class Upkeep:
         await self.store.submit(self._permit, lambda tx: tx.tasks.forget(keep_ms=DONE_MS))
         await self.store.submit(self._permit, _ensure)
         await self.count()
+
+    @property
+    def audit(self) -> AuditLines | None:
+        """The audit's lines on their way, once a node is built."""
+        return None if self.services is None else self.services.audit
+
+    async def tell_audit(self) -> None:
+        """Make lines of the changes that have none yet."""
+        while self.audit is not None and await self.audit.collect():
+            pass
+
+    def _expire_audit(self, tx: Tx) -> int:
+        return 0 if self.audit is None else lines_expire(tx, keep_ms=self.audit.rules.keep_ms)
 
     async def run_one(self, *, among_long: bool = False) -> bool:
         """Run the oldest due task of those that take long, or of the others; says whether there was one."""

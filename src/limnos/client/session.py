@@ -19,6 +19,7 @@ import httpx2
 
 from limnos import __version__
 from limnos.client.access import Access
+from limnos.client.audit import Audit
 from limnos.client.catalogs import Catalogs
 from limnos.client.changes import Changes
 from limnos.client.errors import ArgumentError, ClientError, UnavailableError, error_from
@@ -86,6 +87,7 @@ class _Resources(Generic[S]):
         self.imports = Imports(sender, scope)
         self.trash = Trash(sender, scope)
         self.reports = Reports(sender, scope)
+        self.audit = Audit(sender, scope)
         self.lineage = Lineage(sender, scope)
         self.protection = Protection(sender, scope)
         self.restrictions = Restrictions(sender, scope)

@@ -82,6 +82,47 @@ class ReportInfo(msgspec.Struct, frozen=True):
     report: Json = {}
 
 
+class AuditObject(msgspec.Struct, frozen=True):
+    """What a line of the audit is about; `path` is where it was then, below the metalake."""
+
+    id: int
+    kind: str
+    path: str
+
+
+class AuditLine(msgspec.Struct, frozen=True):
+    """Who did what: `change` is unset for what changed nothing; each of `rights` is worded as an explanation is."""
+
+    id: int
+    at: str
+    outcome: str
+    user: str | None = None
+    change: str | None = None
+    action: str | None = None
+    object: AuditObject | None = None
+    new_path: str | None = None
+    detail: str | None = None
+    rights: tuple[Json, ...] = ()
+    protocol: str | None = None
+    operation: str | None = None
+    status: int | None = None
+    request_id: str | None = None
+    client: str | None = None
+    peer: str | None = None
+    credential: str | None = None
+    zone: int | None = None
+    revision: int | None = None
+    ordinal: int | None = None
+
+
+class AuditPage(msgspec.Struct, frozen=True):
+    """Lines of the audit; `next` is the line to go on before, or after, and `more` says whether there are more now."""
+
+    lines: tuple[AuditLine, ...]
+    next: int | None
+    more: bool
+
+
 class Undropped(msgspec.Struct, frozen=True):
     """What was brought back and where it is now, how much of its contents came along and how much stays in the trash."""
 

@@ -16,6 +16,7 @@ from typing import Protocol as Interface
 
 from limnos.access.authentication import known_user
 from limnos.http.active_roles import ACTIVE_ROLES, active_roles_of, refuse_active_roles
+from limnos.http.audited import NOBODY, TOO_MANY, proven_of, tell_again, tell_answer
 from limnos.http.deadlines import Deadlines
 from limnos.http.door import Door
 from limnos.http.kept import KeptAnswers, depends_of, key_of
@@ -36,7 +37,7 @@ from limnos.telemetry.metrics import request_seconds, requests
 from limnos.telemetry.request_ids import current_request_id, next_request_id
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 
     from limnos.http.kept import Keeping, KeptAnswer, Key
     from limnos.http.request import Body, Receive
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
 HEAD_TIMEOUT_S = 10.0
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 """Methods whose bodies nobody reads, whatever they are."""
-TOO_MANY = 429
-"""The status of what the throttle tells the log once a second, with a count, instead of line by line."""
 CACHED_ROUTES_MAX = 50_000
 CACHED_PATH_BYTES_MAX = 1_000
 log = get_logger("limnos.http")
@@ -142,6 +141,7 @@ class Application:
     ) -> None:
         self.services = services
         self.kept = KeptAnswers(services, bytes_max=kept_bytes_max)
+        self.audit = services.audit
         self.request_log = request_log
         self.door = door or Door()
         self.throttle = Throttle()
@@ -197,13 +197,17 @@ class Application:
         await self.kept.gate.ask(kept.lasting.ground.zones, "arrival")
         return self.kept.holds_after_gate(kept)
 
-    def again(self, kept: KeptAnswer, key: Key, started: float, *, request_id: str, peer: str) -> Answer:
+    def again(
+        self, kept: KeptAnswer, key: Key, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
+    ) -> Answer:  # fmt: skip
         """Give an answer that is kept, and have it counted and told to the log like any other."""
-        self.count_again(kept, key, started, request_id=request_id, peer=peer)
+        self.count_again(kept, key, started, request_id=request_id, peer=peer, headers=headers)
         return kept.status, kept.headers_with(request_id.encode()), kept.body, b""
 
-    def count_again(self, kept: KeptAnswer, key: Key, started: float, *, request_id: str, peer: str) -> None:
-        """Count a kept answer that is sent, and tell the log."""
+    def count_again(
+        self, kept: KeptAnswer, key: Key, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
+    ) -> None:  # fmt: skip
+        """Count a kept answer that is sent, and tell the log and the audit."""
         requests[kept.operation] += 1
         ended = time.perf_counter()
         request_seconds.observe(kept.observed, ended - started)
@@ -212,6 +216,11 @@ class Application:
                 (ended, ended - started, request_id, key[0], kept.path, kept.observed[1], kept.status, kept.lasting.user,
                  peer, len(kept.body), "")
             )  # fmt: skip
+        if self.audit.takes_reads:
+            asked = (key[0], kept.path, peer, request_id)
+            tell_again(
+                self.audit, kept.proven, observed=kept.operation, user=kept.lasting.user, asked=asked, headers=headers
+            )
 
     def answers_at_once(self, method: str) -> bool:
         """Say whether `respond` runs to its end, or far, without waiting: such an answer needs neither task nor deadline.
@@ -237,15 +246,15 @@ class Application:
     ) -> Answer:
         """Answer one request. Never raises but when it is cancelled.
 
-        `peer` is the address of the connection's other end. `at_once`: nobody watches the time yet. `keeping`: its answer may
-        be kept; `kept`: what was answered to such a request, to be sent again if it still holds. `is_gone` says whether the
-        client has left.
+        `peer` is the other end's address. `at_once`: nobody watches the time yet. `keeping`: its answer may be kept; `kept`: what was
+        answered to such a request, to be sent again if it still holds. `is_gone` says whether the client has left.
         """
         started = time.perf_counter()
         target = self._targets.get((method, raw)) or self._route(method, raw)
         request = Request(
             method, raw, target.params, headers, query, body, request_id, target.body_bytes_max, peer, started
         )
+        request.target, request.decided = target.key, [] if self.audit.is_on else None
         request.may_be_kept = keeping is not None
         request.is_gone = is_gone
         ctx: Context | None = None
@@ -254,15 +263,15 @@ class Application:
             if target.handler is None:
                 raise _no_route(target)
             if kept is not None and keeping is not None and await self._still_holds(kept):
-                return self.again(kept, keeping.key, started, request_id=request_id, peer=peer)
+                return self.again(kept, keeping.key, started, request_id=request_id, peer=peer, headers=headers)
             header = b"" if target.anonymous else headers.get(b"authorization", b"")
             if target.takes_key and not header and not target.anonymous:
                 header = _header_of_key(headers)
             credential = self.services.authenticator.credential(header)
             if credential is None:
-                credential = await sign_in(self.services, header, request_id=request_id)
+                credential = await sign_in(self.services, header, request_id=request_id, asker=request)
             request.credential = credential
-            ctx = Context(self.services, credential, request_id)
+            ctx = Context(self.services, credential, request_id, asker=request)
             if ACTIVE_ROLES in headers and not target.anonymous:
                 if not target.narrows:
                     raise refuse_active_roles()
@@ -272,19 +281,26 @@ class Application:
                 request.admit = partial(self._admit, target, request, ctx)
             response = await target.handler(request, ctx)
             if keeping is not None and response.lasting is not None:
-                self.kept.keep(keeping, response, observed=target.key)
+                self._keep(keeping, response, request=request)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every one gets an answer, or is raised again
+            request.failure = error if isinstance(error, Exception) else None
             response = self._failed(error, target, request, ctx)
         finally:
             if task is not None:
                 self.deadlines.release(task)
         return self._finished(target, response, request)
 
+    def _keep(self, keeping: Keeping, response: Response, *, request: Request) -> None:
+        """Keep an answer that lasts, with what the audit tells of it."""
+        proven = proven_of(request) if self.audit.takes_reads else NOBODY
+        self.kept.keep(keeping, response, observed=request.target, proven=proven)
+
     def refusal(self, method: str, url: bytes, failure: LimnosError, *, peer: str = "") -> Answer:
         """Answer what did not become a request: the connection did not let it in."""
         path = url.partition(b"?")[0]
         target = self._route(method, path)
         request = Request(method, path, (), {}, b"", b"", next_request_id(), 0, peer, time.perf_counter())
+        request.target, request.failure = target.key, failure
         response = self._told(target, failure, request.id)
         return self._finished(target, response, request)
 
@@ -327,6 +343,9 @@ class Application:
                 (ended, ended - started, request.id, request.method, request.path, target.operation, status, user,
                  request.peer, size, response.reason)
             )  # fmt: skip
+        if (status >= 400 or self.audit.takes_reads) and self.audit.is_on and target.route is not None:
+            user = known_user(self.services.view, request.credential)
+            tell_answer(self.audit, request, status=status, user=user, anonymous=target.anonymous)
 
     def _failed(self, error: BaseException, target: _Target, request: Request, ctx: Context | None) -> Response:
         """Answer a failure, while it is handled. Raises it again when it is a cancellation that is not ours."""

@@ -291,10 +291,12 @@ class LaneProtocol(GuardedProtocol):
         """Send an answer that is kept, under this request's own id."""
         application, request_id = self.application, next_request_id()
         if exchange.disconnected or not exchange.keep_alive or self.transport.is_closing():
-            answer = application.again(kept, key, started, request_id=request_id, peer=self._peer)
+            answer = application.again(
+                kept, key, started, request_id=request_id, peer=self._peer, headers=exchange.headers
+            )
             self._write(exchange, answer)
             return
-        application.count_again(kept, key, started, request_id=request_id, peer=self._peer)
+        application.count_again(kept, key, started, request_id=request_id, peer=self._peer, headers=exchange.headers)
         head = kept.head
         if head is None:
             head = kept.head = self._head_around_id(exchange, kept)

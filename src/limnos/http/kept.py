@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.http.active_roles import ACTIVE_ROLES
+from limnos.http.audited import NOBODY
 from limnos.model.errors import LimnosError
 from limnos.telemetry.metrics import Counter, Gauge
 from limnos.view.facts import size_of
@@ -18,6 +19,7 @@ from limnos.view.gate import GATE_QUIET
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from limnos.http.audited import Proven
     from limnos.http.response import Response
     from limnos.services.context import Services
     from limnos.services.lasting import Lasting
@@ -63,11 +65,15 @@ class KeptAnswer:
         "observed",
         "operation",
         "path",
+        "proven",
         "size",
         "status",
     )
 
-    def __init__(self, keeping: Keeping, response: Response, lasting: Lasting, *, observed: tuple[str, str]) -> None:
+    def __init__(
+        self, keeping: Keeping, response: Response, lasting: Lasting, *, observed: tuple[str, str], proven: Proven
+    ) -> None:  # fmt: skip
+        self.proven = proven
         method, url, _ = self.key = keeping.key
         self.moment, self.generation = keeping.moment, keeping.generation
         self.lasting = lasting
@@ -118,14 +124,16 @@ class KeptAnswers:
         """Look at the clocks before a request is answered afresh: what comes of it was true then or later."""
         return Keeping(key, self._moment(), self._view.generation)
 
-    def keep(self, keeping: Keeping, response: Response, *, observed: tuple[str, str]) -> None:
+    def keep(
+        self, keeping: Keeping, response: Response, *, observed: tuple[str, str], proven: Proven = NOBODY
+    ) -> None:  # fmt: skip
         """Keep an answer, if it lasts and is not too large."""
         lasting = response.lasting
         if lasting is None or response.stream is not None or len(response.body) > self.bytes_max // 16:
             return
         if lasting.ground is None and keeping.moment is None:
             return
-        self._put(keeping.key, KeptAnswer(keeping, response, lasting, observed=observed))
+        self._put(keeping.key, KeptAnswer(keeping, response, lasting, observed=observed, proven=proven))
 
     def holds_now(self, answer: KeptAnswer) -> bool:
         """Say whether an answer holds at this moment; for a store that answers at once.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
+from limnos.http.origins import origin_of
 from limnos.http.routing import SHORT_BODY_BYTES
 from limnos.model.errors import BadRequest, TooLarge, WrongMediaType
 from limnos.names.percent import unquote_form
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from limnos.access.authentication import Credential
     from limnos.http.routing import Takes
+    from limnos.model.audit import Origin
+    from limnos.model.decisions import Decision
 
     Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
     Body = bytes | Receive
@@ -57,6 +60,9 @@ class Request:
         "admit",
         "body_bytes_max",
         "credential",
+        "decided",
+        "failure",
+        "has_changed",
         "headers",
         "id",
         "is_gone",
@@ -67,6 +73,8 @@ class Request:
         "peer",
         "query_string",
         "started",
+        "target",
+        "user_id",
     )
 
     def __init__(  # noqa: PLR0917 - a class is cheaper to call by position than by name; the application alone does
@@ -91,9 +99,23 @@ class Request:
         """Its answer may be kept: whoever can say how long it lasts says so (`Response.lasting`)."""
         self.credential: Credential | None = None
         """Who asks, once the header was read."""
+        self.target: tuple[str, str] = ("", "")
+        """The protocol's name, and the operation's."""
+        self.decided: list[Decision] | None = None
+        """What was decided for it, where the audit wants to know."""
+        self.user_id: int | None = None
+        """Who asked, as far as a decision needed to know."""
+        self.has_changed = False
+        """It changed something, and the transaction told the audit."""
+        self.failure: Exception | None = None
+        """Why it was not answered as asked."""
         self.body_bytes_max = body_bytes_max
         self._body = body
         self._query: dict[str, bytes] | None = None
+
+    def origin(self) -> Origin:
+        """Say where it came from: what it asked, and the client's own name, address and kind of proof."""
+        return origin_of(self.target, self.headers, peer=self.peer, credential=self.credential)
 
     def query_raw(self, name: str) -> bytes | None:
         """Return a query parameter as it was sent, the last one of its name."""

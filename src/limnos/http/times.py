@@ -13,3 +13,16 @@ def instant(at_ms: int | None) -> str | None:
     if at_ms is None:
         return None
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def moment_of(text: str) -> int | None:
+    """Read a day or a time as ISO 8601 spells it, in UTC where it names no zone; None for anything else."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    known = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    try:
+        return int(known.timestamp() * 1000)
+    except (OverflowError, ValueError):
+        return None

@@ -58,7 +58,7 @@ KIND_WORDS: Final[Mapping[Kind, str]] = {kind: kind.word for kind in Kind}
 """Made once: the word of an enum member is computed at each use, and every factor needs one."""
 
 
-class Factor(msgspec.Struct, frozen=True, gc=False):
+class Factor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One reason of a decision: a right that was found, denied or missing, on which object, through which role.
 
     Missing factors with the same `clause` are alternatives; one of every clause is needed.

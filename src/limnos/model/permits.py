@@ -31,6 +31,8 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True):
     actor: str
     actor_id: int | None
     request_id: str
+    account: str | None = None
+    """What the audit keeps of the request, spelled already; None where none is kept."""
 
     @property
     def zones(self) -> tuple[int, ...]:
@@ -39,7 +41,9 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True):
 
     def about(self, command: D) -> Permit[D]:
         """The same permission for a command that was worked out after the decision."""
-        return Permit(command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id)
+        return Permit(
+            command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id, self.account
+        )
 
 
 def upkeep_permit(actor: str, *, zone: int = 0) -> Permit[None]:

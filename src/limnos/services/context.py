@@ -9,8 +9,13 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol as Interface
 
+from msgspec.structs import replace
+
+from limnos.model.audit import Origin, account_text
 from limnos.model.errors import StalePermit, Unavailable
+from limnos.services.audit_lines import AuditLines
 from limnos.services.chores import OwnChores
 from limnos.services.credentials import Vendor
 from limnos.services.issuer import NoIssuer
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from limnos.access.authentication import Authenticator, Credential
+    from limnos.model.decisions import Decision
     from limnos.model.permits import Permit
     from limnos.services.chores import Chores
     from limnos.services.defaults import Defaults, Rules
@@ -82,8 +88,7 @@ class Services:
         job_rules: JobRules | None = None,
     ) -> None:
         self.store = store
-        self.gate = gate
-        self.view = gate.view
+        self.gate, self.view = gate, gate.view
         self.rules = rules
         self.authenticator = authenticator
         self.defaults = defaults
@@ -110,6 +115,7 @@ class Services:
         self.sqlpp_requests = Requests(gate, store)
         self.recent = RecentMetadata()
         self.lines = Lines()
+        self.audit = AuditLines(store, defaults.audit)
         self.reports = Reports(store, keep_ms=defaults.keep_reports_ms, sample=defaults.reports_sample)
         self.repeats = Lines()  # of requests with the same key
         self.watch = Watch(gate, store)
@@ -122,18 +128,35 @@ class Services:
         self.locks = Locks(gate, store)  # of SQL++ statements
 
 
+class Asker(Interface):
+    """A request as the audit wants it: where it came from, what was decided for it, and whether it changed anything."""
+
+    decided: list[Decision] | None
+    """What was decided in this request so far; None where nobody wants to know."""
+    user_id: int | None
+    has_changed: bool
+
+    def origin(self) -> Origin:
+        """Say where it came from."""
+        ...
+
+
 class Context:
     """One request: who asks, and the two ways to do something."""
 
-    __slots__ = ("active", "credential", "once", "request_id", "services", "submitted")
+    __slots__ = ("active", "asker", "credential", "once", "request_id", "services", "submitted")
 
-    def __init__(self, services: Services, credential: Credential, request_id: str) -> None:
+    def __init__(
+        self, services: Services, credential: Credential, request_id: str, *, asker: Asker | None = None
+    ) -> None:  # fmt: skip
         self.services = services
         self.credential = credential
         self.request_id = request_id
         self.submitted = False
         self.once: Once | None = None
         """What the request is if it has a key."""
+        self.asker = asker
+        """What the audit is told of; None for what the server asks by itself."""
         self.active: frozenset[str] | None = None
         """The names of the roles that alone may allow anything; None for every role that the caller holds."""
 
@@ -173,6 +196,7 @@ class Context:
                             services, scope, self.credential, self.request_id, refuse_disabled=refuse_disabled,
                             active=self.active,
                         )  # fmt: skip
+                    scene.asker = self.asker
                     if scene.settled.zones == zones:
                         return reader(scene)
                 except Cold as cold:
@@ -196,9 +220,22 @@ class Context:
 
     async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> T:
         """Hand a mutation to the store. Once it has begun, unless it is refused, nobody can say that nothing was changed."""
+        permit = self._accounted(permit)
         return await self._submitted(
-            self.services.store.submit(permit, self._bound(mutation, permit), begun=self._begun)
+            self.services.store.submit(permit, self._bound(mutation, permit), begun=self._begun),
+            is_told=permit.account is not None,
         )
+
+    def _accounted(self, permit: Permit[C]) -> Permit[C]:
+        """Have the mutation's transaction keep by which right it was made, and where the request came from."""
+        if not self._is_told(permit):
+            return permit
+        origin = Origin() if self.asker is None else self.asker.origin()
+        return replace(permit, account=account_text(origin, permit.decisions, user_id=permit.actor_id))
+
+    def _is_told(self, permit: Permit[C]) -> bool:
+        """Say whether a mutation leaves a line: what the server does by its own right leaves none with a right."""
+        return self.services.audit.rules.changes and bool(permit.decisions)
 
     def _bound(self, mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C]) -> Callable[[Tx], T]:
         """Bind a mutation to its permit; that of a request with a key is carried out once, whatever is repeated."""
@@ -213,12 +250,15 @@ class Context:
         if self.once is not None:
             self.once.answer = answer
 
-    async def _submitted(self, writing: Awaitable[T]) -> T:
+    async def _submitted(self, writing: Awaitable[T], *, is_told: bool) -> T:
         try:
-            return await writing
+            result = await writing
         except Exception:
             self.submitted = False
             raise
+        if is_told and self.asker is not None:
+            self.asker.has_changed = True
+        return result
 
     def _begun(self) -> None:
         self.submitted = True
@@ -258,12 +298,14 @@ class Context:
         """Let the store take the locks that a permit names, and only then decide. Raises StalePermit when it names others."""
 
         async def again() -> Decided[T]:
-            permit = await self.read(scope, decide)
+            permit = self._accounted(await self.read(scope, decide))
             if permit.zones != stale.zones:
                 raise StalePermit
             return permit, self._bound(mutation, permit)
 
-        return await self._submitted(self.services.store.submit_held(stale, again, begun=self._begun))
+        return await self._submitted(
+            self.services.store.submit_held(stale, again, begun=self._begun), is_told=self._is_told(stale)
+        )
 
 
 def _run(mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C], tx: Tx) -> T:

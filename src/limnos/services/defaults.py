@@ -12,6 +12,18 @@ from limnos.model.principals import Trust
 from limnos.services.storages import Storages
 
 
+class AuditRules(NamedTuple):
+    """What the audit keeps: of changes all or nothing, of the rest one of so many requests, 0 for none."""
+
+    changes: bool = True
+    refusals_one_in: int = 1
+    reads_one_in: int = 0
+    refusals_per_s_max: int = 100
+    keep_ms: int = 7_776_000_000
+    export: str | None = None
+    """Where each day's lines are written as files when the day is over; None: nowhere."""
+
+
 class Defaults(NamedTuple):
     """What requests that leave something out get, and how files are treated."""
 
@@ -57,6 +69,7 @@ class Defaults(NamedTuple):
     sqlpp_debris_ms: int = 259_200_000
     """How old what killed statements left is before it goes; 0: it stays."""
     storages: Storages = Storages()
+    audit: AuditRules = AuditRules()
 
 
 class Rules(NamedTuple):

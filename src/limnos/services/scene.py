@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from limnos.model.decisions import Chain
     from limnos.model.records import CatalogRecord, MetalakeRecord
     from limnos.names.path import Levels
-    from limnos.services.context import Services
+    from limnos.services.context import Asker, Services
     from limnos.view.view import Derived, View
 
 C = TypeVar("C")
@@ -131,6 +131,7 @@ class Scene:
         "_subject",
         "_token_root",
         "active",
+        "asker",
         "defaults",
         "request_id",
         "rules",
@@ -149,6 +150,7 @@ class Scene:
         self.rules = services.rules
         self.defaults = services.defaults
         self.request_id = request_id
+        self.asker: Asker | None = None
         self.user, self._token_root = user_of(view, credential, services.rules.trusts, services.store.time)
         self.active = active
         self._subject: Subject | None = None
@@ -470,12 +472,23 @@ class Scene:
         decision = self.decide(action, chain)
         if not decision.allowed:
             raise self.refusal(decision)
+        if self.asker is not None and self.asker.decided is not None:
+            self._tell(decision)
         if self._missing is not None and self.settled.outer[0] in chain:
             raise self._missing
         return decision
 
+    def _tell(self, decision: Decision) -> None:
+        """Let the audit know what was decided for the request."""
+        asker = self.asker
+        if asker is not None and asker.decided is not None:
+            asker.decided.append(decision)
+            if self.settled.metalake is not None:
+                asker.user_id = self.subject.user_id
+
     def refusal(self, decision: Decision) -> Forbidden:
         """Say no, with the decision's own words."""
+        self._tell(decision)
         return Forbidden(decision.message(), decision=decision)
 
     @property

@@ -27,7 +27,7 @@ from limnos.view.cold import for_each
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.model.principals import Identity
-    from limnos.services.context import Services
+    from limnos.services.context import Asker, Services
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
 
@@ -41,7 +41,7 @@ class UserSignIn(msgspec.Struct, frozen=True):
     groups: tuple[Principal, ...] | None
 
 
-async def sign_in(services: Services, header: bytes, *, request_id: str) -> Credential:
+async def sign_in(services: Services, header: bytes, *, request_id: str, asker: Asker | None = None) -> Credential:
     """Check the JWT of an Authorization header and have the metalakes learn of its user; one at a time for one token.
 
     Raises Unauthenticated, Unavailable.
@@ -55,7 +55,7 @@ async def sign_in(services: Services, header: bytes, *, request_id: str) -> Cred
         credential = Credential(identity.user, expires_ms=identity.expires_ms)
         for metalake in services.issuer.metalakes:
             with suppress(NotFound, Forbidden):  # no such metalake now; a user who is disabled stays as they are
-                await _tell(Context(services, credential, request_id), metalake, identity=identity)
+                await _tell(Context(services, credential, request_id, asker=asker), metalake, identity=identity)
         authenticator.remember(header, credential, for_s=services.issuer.remember_s)
         return credential
 

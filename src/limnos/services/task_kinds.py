@@ -13,6 +13,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import msgspec
 
 from limnos.model.errors import StorageFailed, Unavailable
+from limnos.services.audit_exports import (
+    EVERY_S as EXPORT_AUDIT_EVERY_S,
+)
+from limnos.services.audit_exports import (
+    EXPORT_AUDIT,
+    EXPORT_AUDIT_DAYS,
+    AuditDays,
+    AuditExport,
+    days_run,
+    export_run,
+)
 from limnos.services.fileset_purges import FILESET_PURGE, FilesetPurgePayload, fileset_purge_run
 from limnos.services.importing import PRUNE_IMPORT, PruneImport, import_prune, imports_prune
 from limnos.services.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_run
@@ -98,6 +109,15 @@ async def _clean(work: Work, payload: JanitorPayload) -> Outcome:
     return Outcome(f"took away {len(gone)}", msgspec.json.encode(told_next).decode())
 
 
+async def _export_audit(work: Work, payload: AuditExport) -> Outcome:
+    return Outcome(await export_run(work, payload))
+
+
+async def _export_audit_days(work: Work, payload: AuditDays) -> Outcome:
+    told_next, result = await days_run(work, payload)
+    return Outcome(result, msgspec.json.encode(told_next).decode())
+
+
 async def _purge_fileset(work: Work, payload: FilesetPurgePayload) -> Outcome:
     return Outcome(await fileset_purge_run(work, payload))
 
@@ -165,6 +185,8 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
             TaskKind(PRUNE_RESULTS, told(NoPayload, _prune_results), tries=5, every_s=PRUNE_RESULTS_EVERY_S),
             TaskKind(PRUNE_IMPORT, told(PruneImport, _prune_import), tries=5),
             TaskKind(PRUNE_IMPORTS, told(NoPayload, _prune_imports), tries=5, every_s=PRUNE_IMPORTS_EVERY_S),
+            TaskKind(EXPORT_AUDIT, told(AuditExport, _export_audit), tries=5),
+            TaskKind(EXPORT_AUDIT_DAYS, told(AuditDays, _export_audit_days), tries=5, every_s=EXPORT_AUDIT_EVERY_S),
             TaskKind(JANITOR, told(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
         )
     }

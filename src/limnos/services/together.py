@@ -44,6 +44,8 @@ async def read_together(ctx: Context, scopes: tuple[Scope, ...], reader: Callabl
                 Scene(services, scope, credential=ctx.credential, request_id=ctx.request_id, active=ctx.active)
                 for scope in scopes
             )
+            for scene in scenes:
+                scene.asker = ctx.asker
             if tuple(scene.settled.zones for scene in scenes) == chains:
                 return reader(scenes)
         except Cold as cold:

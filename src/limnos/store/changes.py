@@ -110,7 +110,8 @@ class ChangeDraft(msgspec.Struct, frozen=True):
     new_name: str | None = None
     moves_access: bool = False
     owner_id: int | None = None
-    payload: str | None = None
+    detail: str | None = None
+    """What the audit tells beside the columns, such as which privileges on what."""
 
 
 EPOCH = Sql("SELECT epoch FROM store")
@@ -130,9 +131,15 @@ CHANGE_NEW = Sql(
     " new_name, owner_id, actor, request_id, at, payload) VALUES (:zone, :revision, :ordinal, :operation, :kind, :node_id,"
     " :name_space, :old_parent, :old_name, :new_parent, :new_name, :owner_id, :actor, :request_id, :at, :payload)"
 )
+_TOLD = (
+    " AND (:unaudited OR h.revision <="
+    " (SELECT coalesce(max(p.revision), 0) FROM audit_position p WHERE p.zone = h.zone))"
+)
+"""Where an audit is kept, nothing goes that it has not read."""
 PRUNE_CLOCKS = Sql(
     "UPDATE clock SET pruned_to = coalesce((SELECT max(h.revision) FROM change h WHERE h.zone = clock.zone AND"
-    " h.at < :before), pruned_to) WHERE EXISTS (SELECT 1 FROM change h WHERE h.zone = clock.zone AND h.at < :before)"
+    f" h.at < :before{_TOLD}), pruned_to) WHERE EXISTS"
+    f" (SELECT 1 FROM change h WHERE h.zone = clock.zone AND h.at < :before{_TOLD})"
 )
 PRUNE_CHANGES = Sql("DELETE FROM change WHERE revision <= (SELECT c.pruned_to FROM clock c WHERE c.zone = change.zone)")
 FEED = Sql(

@@ -78,9 +78,12 @@ def _ids(name: str) -> tuple[str, str]:
 _ZONES, _ZONES_SQLITE = _ids(":zones")
 _CLOCKS = "SELECT s.epoch, c.zone, c.revision, c.pruned_to FROM store s LEFT JOIN clock c ON c.zone IN ({zones})"
 CLOCKS = Sql(_CLOCKS.format(zones=_ZONES), on_sqlite=_CLOCKS.format(zones=_ZONES_SQLITE))
+PART_COLUMNS = (
+    "zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent, new_name, owner_id,"
+    " actor, request_id, at"
+)
 PART = Sql(
-    "SELECT zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent, new_name, owner_id,"
-    " actor, request_id, at FROM change WHERE zone = :zone AND revision > :since AND revision <= :until"
+    f"SELECT {PART_COLUMNS} FROM change WHERE zone = :zone AND revision > :since AND revision <= :until"
     " ORDER BY revision, ordinal LIMIT :rows"
 )
 _NODES, _NODES_SQLITE = _ids(":nodes")
@@ -113,7 +116,8 @@ def part_read(positions: Mapping[int, int], *, limit: int) -> Load[Part]:
     for zone in ahead:
         since = reached[zone]
         until = min(since + share, clocks[zone].revision)
-        entries[zone], reached[zone] = yield from _revisions_read(zone, since, until, rows_max=4 * share)
+        rows, reached[zone] = yield from revisions_read(PART, zone, since=since, until=until, rows_max=4 * share)
+        entries[zone] = [entry_of(row) for row in rows]
     lots = yield from lots_read(entries)
     return Part(epoch, clocks, entries, reached, lots)
 
@@ -122,20 +126,24 @@ def _resolved(position: int, clock: Clock) -> int:
     return {OLDEST: clock.pruned_to, NEWEST: clock.revision}.get(position, position)
 
 
-def _revisions_read(zone: int, since: int, until: int, *, rows_max: int) -> Load[tuple[list[Entry], int]]:
-    """Read the changes of whole revisions, those that fit; of one that never fits, all. Also says how far they go."""
+def revisions_read(statement: Sql, zone: int, *, since: int, until: int, rows_max: int) -> Load[tuple[list[Row], int]]:
+    """Read the rows of whole revisions, those that fit; of one that never fits, all. Also says how far they go.
+
+    The statement has the parameters of `PART`, and the revision in its second column.
+    """
     params = {"zone": zone, "since": since, "until": until, "rows": rows_max + 1}
-    rows = yield PART, params
+    rows = yield statement, params
     if len(rows) > rows_max:
         until = rows[-1][1] - 1
         rows = [row for row in rows if row[1] <= until]
         if not rows:
             until = since + 1
-            rows = yield PART, {**params, "until": until, "rows": 2**31 - 1}
-    return [_entry_of(row) for row in rows], until
+            rows = yield statement, {**params, "until": until, "rows": 2**31 - 1}
+    return rows, until
 
 
-def _entry_of(row: Row) -> Entry:
+def entry_of(row: Row) -> Entry:
+    """Build a change with its circumstances from a row whose columns are those of `PART`."""
     change = Change(row[0], row[1], row[2], row[3], KINDS[row[4]], *row[5:12])
     return Entry(change, row[12], row[13], row[14])
 
@@ -143,10 +151,11 @@ def _entry_of(row: Row) -> Entry:
 def zones_read(zones: Iterable[int]) -> Load[dict[int, Lot]]:
     """Read which zones there are or were, and where they lie; also what lies above them."""
     rows = yield LOTS, {"nodes": json.dumps(sorted(zones))}
-    return {row[0]: _lot_of(row) for row in rows}
+    return {row[0]: lot_of(row) for row in rows}
 
 
-def _lot_of(row: Row) -> Lot:
+def lot_of(row: Row) -> Lot:
+    """Build a node's place from a row of `LOTS`."""
     return Lot(row[1], row[2], KINDS[row[3]], row[4], row[5] == 0)
 
 
@@ -160,4 +169,4 @@ def lots_read(entries: Mapping[int, list[Entry]]) -> Load[dict[int, Lot]]:
     if not about:
         return {}
     rows = yield LOTS, {"nodes": json.dumps(sorted(about))}
-    return {row[0]: _lot_of(row) for row in rows}
+    return {row[0]: lot_of(row) for row in rows}

@@ -79,4 +79,6 @@ class RestrictionWrites:
 
     @staticmethod
     def _draft(operation: str, node: Node, *, name: str) -> ChangeDraft:
-        return ChangeDraft(operation, node.kind, node.id, node.name_space, moves_access=True, payload=name)
+        return ChangeDraft(
+            operation, node.kind, node.id, node.name_space, moves_access=True, detail=f"restriction {name}"
+        )

@@ -5,12 +5,13 @@ May import `model` and the room's `sql`, `changes`, `ancestry`. Everything here 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from limnos.model.entities import Grant, Principal, RoleEntity, Ruled
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import KINDS, Kind
+from limnos.model.privileges import Privilege
 from limnos.model.records import RoleRecord, encode
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.changes import ChangeDraft
@@ -189,7 +190,7 @@ class RoleWrites:
         """Read a role's rules inside the transaction."""
         return tuple(_grant_of(row) for row in self.tx.rows(GRANTS, {"id": role.id}))
 
-    def allow(self, role: RoleEntity, grants: Iterable[Grant]) -> None:
+    def allow(self, role: RoleEntity, grants: Collection[Grant], *, told: str = "") -> None:
         """Add rules; the last word on one privilege and object stands."""
         for grant in grants:
             self.tx.count(
@@ -199,9 +200,9 @@ class RoleWrites:
                     "kind": int(grant.object_kind), "allowed": grant.allowed,
                 },
             )  # fmt: skip
-        self._altered(role)
+        self._altered(role, told + _spelled(grants, allow="allow", deny="deny"))
 
-    def withdraw(self, role: RoleEntity, grants: Iterable[Grant]) -> None:
+    def withdraw(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Remove rules with exactly these conditions; missing ones are fine."""
         for grant in grants:
             params = {
@@ -211,12 +212,12 @@ class RoleWrites:
                 "allowed": grant.allowed,
             }
             self.tx.count(WITHDRAW, params)
-        self._altered(role)
+        self._altered(role, _spelled(grants, allow="no longer allow", deny="no longer deny"))
 
-    def replace(self, role: RoleEntity, grants: Iterable[Grant]) -> None:
+    def replace(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Replace all rules of a role."""
         self.tx.count(WITHDRAW_ALL, {"role": role.id})
-        self.allow(role, grants)
+        self.allow(role, grants, told="nothing but: ")
 
     def give(self, role: RoleEntity, principal: Principal) -> None:
         """Let a user or group hold a role; again is fine."""
@@ -228,22 +229,32 @@ class RoleWrites:
         if self.tx.count(TAKE, {"principal": principal.id, "role": role.id}):
             self._held("take", principal, role)
 
-    def _altered(self, role: RoleEntity) -> None:
+    def _altered(self, role: RoleEntity, detail: str) -> None:
         self.tx.count(TOUCH, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
-        self._changed("alter", role)
+        self._changed("alter", role, detail=detail)
 
     def _held(self, operation: str, principal: Principal, role: RoleEntity) -> None:
         """Record that a principal's roles changed; for who reads the feed, the role stands where a new parent would."""
         self.tx.changed(
             ChangeDraft(
                 operation, principal.kind, principal.id, old_parent=principal.metalake_id, old_name=principal.name,
-                new_parent=role.id, moves_access=True,
+                new_parent=role.id, moves_access=True, detail=f"role {role.name}",
             )
         )  # fmt: skip
 
-    def _changed(self, operation: str, role: RoleEntity) -> None:
+    def _changed(self, operation: str, role: RoleEntity, *, detail: str | None = None) -> None:
         self.tx.changed(
             ChangeDraft(
-                operation, Kind.ROLE, role.id, old_parent=role.metalake_id, old_name=role.name, moves_access=True
+                operation, Kind.ROLE, role.id, old_parent=role.metalake_id, old_name=role.name, moves_access=True,
+                detail=detail,
             )
-        )
+        )  # fmt: skip
+
+
+def _spelled(grants: Collection[Grant], *, allow: str, deny: str) -> str:
+    """Say which rules came or went, for the audit."""
+    told = [
+        f"{allow if each.allowed else deny} {Privilege(each.privilege).name} on {each.object_kind.word} {each.object_id}"
+        for each in grants
+    ]
+    return ", ".join(told) or "no rules"

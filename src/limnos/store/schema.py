@@ -299,6 +299,59 @@ metrics_report = Table(
 Index("metrics_report_node", metrics_report.c.node_id, metrics_report.c.id)
 Index("metrics_report_expires", metrics_report.c.expires_at)
 
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("metalake_id", Id, nullable=False),
+    Column("at", Id, nullable=False),
+    Column("user_name", Name, nullable=False),
+    Column("user_id", Id),
+    Column("outcome", Text, nullable=False),
+    Column("change", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("object_id", Id, nullable=False),
+    Column("path", Name, nullable=False),
+    Column("new_path", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("rights", Text, nullable=False),
+    Column("protocol", Text, nullable=False),
+    Column("operation", Text, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("request_id", Name, nullable=False),
+    Column("client", Text, nullable=False),
+    Column("peer", Text, nullable=False),
+    Column("credential", Text, nullable=False),
+    Column("zone", Id),
+    Column("revision", Id),
+    Column("ordinal", Integer),
+)
+Index("audit_metalake", audit.c.metalake_id, audit.c.id)
+Index("audit_at", audit.c.at)
+Index("audit_user", audit.c.user_name, audit.c.id)
+Index("audit_object", audit.c.object_id, audit.c.id)
+Index("audit_path", audit.c.path, audit.c.id)
+Index("audit_request", audit.c.request_id)
+
+audit_note = Table(
+    "audit_note",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("zone", Id, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("at", Id, nullable=False),
+    Column("payload", Text, nullable=False),
+)
+
+audit_position = Table(
+    "audit_position",
+    metadata,
+    Column("zone", Id, primary_key=True, autoincrement=False),
+    Column("revision", Id, nullable=False),
+)
+
 pipeline_version = Table(
     "pipeline_version",
     metadata,

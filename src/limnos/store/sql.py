@@ -70,3 +70,14 @@ Written once, driven inline on SQLite and awaited on PostgreSQL.
 def once(statement: Sql, **params: Value) -> Load[list[Row]]:
     """Read the rows of one statement."""
     return (yield statement, params)
+
+
+def driven(load: Load[T], rows: Callable[[Sql, Params], list[Row]]) -> T:
+    """Run a load to its end by what runs a statement and returns its rows, such as a transaction."""
+    try:
+        statement, params = next(load)
+        while True:
+            statement, params = load.send(rows(statement, params))
+    except StopIteration as stop:
+        found: T = stop.value
+        return found

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
+from limnos.model.audit import detailed
 from limnos.model.errors import StalePermit
 from limnos.store.attachments import AttachmentWrites
+from limnos.store.audit_notes import NOTE_NEW, note_params
 from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, EPOCH, ChangeDraft
 from limnos.store.dependencies import DependencyWrites
 from limnos.store.documents import DocumentWrites
@@ -298,10 +300,12 @@ class Batch:
         fault_point("written")
         self._ran = True
         if tx.drafts:
-            self._keep(permit.zone, tx, revision + 1, access_revision)
+            self._keep(permit.zone, tx, revision + 1, access_revision, account=permit.account)
+        elif permit.account is not None:
+            tx.count(NOTE_NEW, note_params(tx, permit.zone, account=permit.account))
         return result
 
-    def _keep(self, zone: int, tx: Tx, revision: int, access_revision: int) -> None:
+    def _keep(self, zone: int, tx: Tx, revision: int, access_revision: int, *, account: str | None) -> None:
         if True in [draft.moves_access for draft in tx.drafts]:
             access_revision = revision
             self.closed = True
@@ -315,9 +319,10 @@ class Batch:
                     "kind": int(draft.kind), "node_id": draft.node_id, "name_space": draft.name_space,
                     "old_parent": draft.old_parent, "old_name": draft.old_name, "new_parent": draft.new_parent,
                     "new_name": draft.new_name, "owner_id": draft.owner_id, "actor": tx.actor, "request_id": tx.request_id, "at": self.now_ms,
-                    "payload": draft.payload,
+                    "payload": account if draft.detail is None else detailed(account, draft.detail),
                 }
             )  # fmt: skip
+            account = None  # once for all that the mutation did
 
     def finish(self) -> bool:
         """Write clocks and change rows, last before the commit; says whether there is anything to commit."""

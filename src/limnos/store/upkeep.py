@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 
-def feed_prune(tx: Tx, *, keep_ms: int) -> int:
-    """Delete change rows older than this, after noting in the clocks how far; returns how many."""
-    tx.count(PRUNE_CLOCKS, {"before": tx.now_ms - keep_ms})
+def feed_prune(tx: Tx, *, keep_ms: int, audited: bool = False) -> int:
+    """Delete change rows older than this, after noting in the clocks how far; returns how many.
+
+    `audited`: an audit is kept, so what it has not read stays.
+    """
+    tx.count(PRUNE_CLOCKS, {"before": tx.now_ms - keep_ms, "unaudited": not audited})
     return tx.count(PRUNE_CHANGES, {})
 
 

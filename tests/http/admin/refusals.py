@@ -42,6 +42,10 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield from _restrictions(who)
     yield from _names()
     yield from _exchange(who)
+    yield case(f"GET {LAKE}/audit", "audit", "lake", query="?action=create&path=main.there.t")
+    yield case(f"GET {LAKE}/audit", "of no metalake", "nolake")
+    yield case(f"GET {OWN}/audit", "audit", query="?action=create&path=main.there.t")
+    yield case(f"POST {OWN}/audit/export", "audit", body={"location": "file:///nowhere/allowed"})
     reports = f"GET {LAKE}/catalogs/{{c}}/reports"
     yield case(reports, "table", "lake", "main", query="?table=there.t")
     yield case(reports, "no table", "lake", "main", query="?table=there.gone")

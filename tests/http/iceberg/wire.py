@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import DATABASE_FILE, build
-from limnos.config.settings import Database, Events, Iceberg, Server, Settings
+from limnos.config.settings import Audit, Database, Events, Iceberg, Server, Settings
 from limnos.http.throttle import Throttle
 from tests.http.driver import Answer, Node
 
@@ -38,6 +38,7 @@ def node_over(
     verify: str = "local",
     timeout_s: float = 30.0,
     body_bytes_max: int = 1 << 20,
+    audit: Audit | None = None,
 ) -> Iterator[Node]:
     """Serve in process, over a database of its own or the file in `data`."""
     settings = Settings(
@@ -45,6 +46,7 @@ def node_over(
         database=Database(url=database),
         iceberg=Iceberg(verify_metadata_file=verify),  # type: ignore[arg-type]
         events=Events(allowed_urls=("https://hooks.example.com",)),
+        audit=audit or Audit(),
     )
     with asyncio.Runner() as runner:
         built = build(settings)
@@ -189,10 +191,16 @@ def files_of(node: Node) -> list[str]:
 
 
 def rows_of(node: Node) -> dict[str, list[tuple[object, ...]]]:
-    """Every row of a node's SQLite store, read on a connection of its own."""
+    """Every row of a node's SQLite store, read on a connection of its own; but the audit tells of refusals, too."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {table: sorted(connection.execute(f"SELECT * FROM {table}").fetchall(), key=repr) for table in tables}
+        return {table: _rows_of(connection, table) for table in tables if not table.startswith("audit")}
+
+
+def _rows_of(connection: sqlite3.Connection, table: str) -> list[tuple[object, ...]]:
+    """A table's rows, without how far ids were drawn."""
+    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[1] != "next_id"]
+    return sorted(connection.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall(), key=repr)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from limnos.http.admin import (
     access,
+    audit,
     changes,
     exchange,
     groups,
@@ -70,6 +71,7 @@ _MODULES = (
     tasks,
     transactions,
     access,
+    audit,
 )
 
 

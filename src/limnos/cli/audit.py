@@ -1,0 +1,136 @@
+"""`audit`: who did what to which object, by which right.
+
+May import `client`, `names` and this room.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.failures import UsageError
+from limnos.cli.output import show_done, show_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limnos.client import Client
+    from limnos.client.values import AuditLine
+
+PAGE = 1000
+_AGO = re.compile(r"([0-9]{1,6})([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+app = App(name="audit", default_parameter=Parameter(negative=""))
+
+
+@app.default
+def audit(
+    *,
+    who: Annotated[str | None, Parameter(help="Only what this user did.")] = None,
+    what: Annotated[
+        str | None, Parameter(help="Only what was done to this path, as it was then, and below it: `main.raw`.")
+    ] = None,
+    id: Annotated[
+        int | None, Parameter(help="Only what was done to the object of this id, whatever its names.")
+    ] = None,
+    since: Annotated[
+        str | None, Parameter(help="From this time on: `2026-11-21T18:00:00Z`, a day, or `30m`, `12h`, `7d` ago.")
+    ] = None,
+    until: Annotated[str | None, Parameter(help="Before this time, spelled the same way.")] = None,
+    action: Annotated[
+        str | None, Parameter(help="Only this action (`table_create`), change (`drop`) or operation (`load-table`).")
+    ] = None,
+    outcome: Annotated[Literal["done", "refused", "failed"] | None, Parameter(help="Only what ended so.")] = None,
+    request: Annotated[str | None, Parameter(help="Only the request of this id.")] = None,
+    server: Annotated[bool, Parameter(help="Of the server and all its metalakes, for service admins.")] = False,
+    limit: Annotated[int, Parameter(help="Show at most so many.")] = 50,
+    common: Common = DEFAULTS,
+) -> None:
+    """Show who did what to which object, by which right, the newest first: in your metalakes all, elsewhere what you did."""
+    wanted: dict[str, object] = {
+        "user": who, "path": what, "object_id": id, "since": _moment(since), "until": _moment(until), "action": action,
+        "outcome": outcome, "request_id": request, "server": server,
+    }  # fmt: skip
+    with common.client() as client:
+        rows = [_row(line, whole=common.shape == "json") for line in _lines(client, wanted, limit=limit)]
+    columns = ["at", "user", "outcome", "did", "kind", "path", "right", "client", "request_id"]
+    show_rows(rows, columns, shape=common.shape, empty="no lines")
+
+
+@app.command
+def export(
+    location: str | None = None,
+    /,
+    *,
+    since: Annotated[str | None, Parameter(help="The first day, as 2026-11-01; else the first that there is.")] = None,
+    until: Annotated[str | None, Parameter(help="The first day that is left out; else today.")] = None,
+    common: Common = DEFAULTS,
+) -> None:
+    """Have the server write days that are over as Parquet files, which Spark reads; for service admins.
+
+    Parameters
+    ----------
+    location
+        Below which they go, a directory for each day, such as `s3://bucket/audit`; else where the setting audit.export says.
+    """
+    with common.client() as client:
+        task = client.audit.export(location=location, since=since, until=until)
+    show_done(f"task {task} writes it: see 'limnos task show {task}'", {"task": task}, shape=common.shape)
+
+
+def _lines(client: Client, wanted: dict[str, object], *, limit: int) -> Iterator[AuditLine]:
+    """Read page after page, as many lines as are wanted."""
+    before: int | None = None
+    while limit > 0:
+        page = client.audit.read(**wanted, before=before, limit=min(limit, PAGE))  # type: ignore[arg-type]
+        yield from page.lines
+        limit, before = limit - len(page.lines), page.next
+        if not page.more:
+            return
+
+
+def _row(line: AuditLine, *, whole: bool) -> dict[str, object]:
+    """Spell a line: all of it as JSON, what fits on a line for people."""
+    if whole:
+        return msgspec.to_builtins(line)  # type: ignore[no-any-return]
+    about, right = line.object, line.rights[0] if line.rights else {}
+    path = "" if about is None else about.path
+    return {
+        "at": line.at,
+        "user": line.user or "",
+        "outcome": line.outcome,
+        "did": line.change or line.operation or "",
+        "kind": "" if about is None else about.kind,
+        "path": f"{path} -> {line.new_path}" if line.new_path else path,
+        "right": _why(right),
+        "client": line.client or "",
+        "request_id": line.request_id or "",
+    }
+
+
+def _why(right: object) -> str:
+    """Return the part of an explanation's sentence that says by which right."""
+    message = str(right.get("message", "")) if isinstance(right, dict) else ""
+    return message.partition("': ")[2] or message
+
+
+def _moment(text: str | None) -> str | None:
+    """Read a time, or how long ago it was. Raises UsageError."""
+    if text is None:
+        return None
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return (datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).isoformat()
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"'{text}' is no time", hint="write 2026-11-21T18:00:00Z, 2026-11-21, or how long ago: 30m, 12h, 7d"
+        ) from None
+    return text

@@ -1,0 +1,59 @@
+"""Lines of the audit as files that Spark and others read: Parquet, a directory for each day.
+
+Pure: lines in, bytes and names out. May import `model`. The library that writes Parquet is asked for only when lines are written.
+"""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.errors import Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.audit import Line
+
+_TEXTS: Final = (
+    "user", "outcome", "change", "action", "kind", "path", "new_path", "detail", "rights", "protocol", "operation",
+    "request_id", "client", "peer", "credential",
+)  # fmt: skip
+_NUMBERS: Final = ("id", "metalake_id", "user_id", "object_id", "status", "zone", "revision", "ordinal")
+DAY_MS: Final = 86_400_000
+
+
+def file_of(lines: Sequence[Line]) -> bytes:
+    """Write lines as one Parquet file. Raises Unsupported where the library for it is not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise Unsupported("Parquet needs a package that is not installed here: pip install 'limnos[audit]'") from None
+    columns = {name: pa.array([getattr(each, name) for each in lines], pa.int64()) for name in _NUMBERS}
+    columns["at"] = pa.array([each.at for each in lines], pa.timestamp("ms", tz="UTC"))
+    columns |= {name: pa.array([getattr(each, name) for each in lines], pa.string()) for name in _TEXTS}
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def name_of(day: date, lines: Sequence[Line]) -> str:
+    """Name the file of a day's lines: the same lines have the same name, whoever writes them."""
+    return f"day={day.isoformat()}/audit-{lines[0].id:016d}-{lines[-1].id:016d}.parquet"
+
+
+def day_of(at_ms: int) -> date:
+    """Return the day of a time, in UTC."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).date()
+
+
+def begin_of(day: date) -> int:
+    """Return when a day begins, in milliseconds since 1970."""
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
+
+
+def next_day(day: date) -> date:
+    """Return the day after."""
+    return day + timedelta(days=1)

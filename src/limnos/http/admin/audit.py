@@ -1,0 +1,141 @@
+"""The audit: who did what to which object, by which right; of a metalake, or of the whole server.
+
+May import `names`, `model`, `services`, this package, and of `store` the filters of lines.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant, moment_of
+from limnos.model.audit import OUTCOMES, rights_of
+from limnos.model.errors import BadRequest
+from limnos.services import audit, audit_exports
+from limnos.store.audit import Wanted
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.model.audit import Line, Right
+    from limnos.services.context import Context
+
+LIMIT = 100
+
+
+async def audit_metalake(request: Request, ctx: Context) -> Response:
+    """Answer a metalake's lines, to its owner or a service admin; to everybody else in it those of what they did."""
+    (metalake,) = names_of(request)
+    return await _answer(request, ctx, metalake=metalake)
+
+
+async def audit_server(request: Request, ctx: Context) -> Response:
+    """Answer the lines of the server and all its metalakes."""
+    return await _answer(request, ctx, metalake=None)
+
+
+async def _answer(request: Request, ctx: Context, *, metalake: str | None) -> Response:
+    wanted = _wanted(request)
+    page = await audit.audit_read(ctx, metalake, wanted=wanted, limit=_number(request, "limit") or LIMIT)
+    more = page.lines[-1].id if page.lines and (page.more or wanted.after is not None) else wanted.after
+    return json_response({"lines": [encode(each) for each in page.lines], "next": more, "more": page.more})
+
+
+class AuditExport(Body, frozen=True):
+    """Where the files go (else where the setting says), and of which days: `since` the first, `until` the first that is left out."""
+
+    location: str | None = None
+    since: date | None = None
+    until: date | None = None
+
+
+async def audit_export(request: Request, ctx: Context) -> Response:
+    """Have the lines of days that are over written as Parquet, by a task."""
+    data = await request.body()
+    body = Request.decode(data, AuditExport) if data.strip() else AuditExport()
+    task_id = await audit_exports.audit_export(ctx, location=body.location, since=body.since, until=body.until)
+    return json_response({"task": task_id})
+
+
+def _wanted(request: Request) -> Wanted:
+    """Read the filters of an address. Raises BadRequest."""
+    outcome = request.query("outcome") or None
+    if outcome is not None and outcome not in OUTCOMES:
+        raise BadRequest(f"'{outcome[:50]}' is no outcome: use one of {', '.join(OUTCOMES)}")
+    return Wanted(
+        user=request.query("user") or None, object_id=_number(request, "object"), path=request.query("path") or None,
+        since=_moment(request, "since"), until=_moment(request, "until"), action=request.query("action") or None,
+        outcome=outcome, request_id=request.query("request") or None, before=_number(request, "before"),
+        after=_number(request, "after"),
+    )  # fmt: skip
+
+
+def _number(request: Request, name: str) -> int | None:
+    text = request.query(name)
+    if not text:
+        return None
+    number = number_of(text)
+    if number is None:
+        raise BadRequest(f"Query parameter {name} is a number, not '{text[:20]}'")
+    return number
+
+
+def _moment(request: Request, name: str) -> int | None:
+    text = request.query(name)
+    if not text:
+        return None
+    found = moment_of(text)
+    if found is None:
+        raise BadRequest(f"Query parameter {name} is a time as 2026-11-21T18:00:00Z, not '{text[:40]}'")
+    return found
+
+
+def encode(line: Line) -> dict[str, object]:
+    """Spell a line: what was done, to what, by whom, by which right, from where."""
+    rights = rights_of(line.rights)
+    allowed = line.outcome != "refused"
+    return {
+        "id": line.id,
+        "at": instant(line.at),
+        "user": line.user or None,
+        "outcome": line.outcome,
+        "change": line.change or None,
+        "action": line.action or None,
+        "object": _object(line),
+        "new_path": line.new_path or None,
+        "detail": line.detail or None,
+        "rights": [_right(each, line.user, allowed=allowed) for each in rights],
+        "protocol": line.protocol or None,
+        "operation": line.operation or None,
+        "status": line.status or None,
+        "request_id": line.request_id or None,
+        "client": line.client or None,
+        "peer": line.peer or None,
+        "credential": line.credential or None,
+        "zone": line.zone,
+        "revision": line.revision,
+        "ordinal": line.ordinal,
+    }
+
+
+def _object(line: Line) -> dict[str, object] | None:
+    if not line.kind:
+        return None
+    return {"id": line.object_id, "kind": line.kind, "path": line.path}
+
+
+def _right(right: Right, user: str, *, allowed: bool) -> dict[str, object]:
+    """Spell a right as an explanation does."""
+    told = right.decision(user, allowed=allowed).as_json()
+    return {name: told[name] for name in ("action", "target", "factors", "message")}
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/metalakes/{m}/audit", audit_metalake, "list-audit"),
+    Route("GET", "/api/limnos/v1/audit", audit_server, "list-server-audit"),
+    Route("POST", "/api/limnos/v1/audit/export", audit_export, "export-audit"),
+)

@@ -1,0 +1,282 @@
+"""Lines of the audit: made of the change feed and of notes, in the order of their numbers, read by filters, deleted when old.
+
+May import `model`, `names` and this room. A change is written down once, in the transaction that makes it (`store.tx`): the row of the feed
+has the rights in it. Here those rows become lines, beside requests, and the position moves in the same transaction; so a line is
+missing for no change and comes twice for none, wherever a node is killed. Whoever writes lines holds the clock of zone 0, so
+lines are committed in the order of their numbers, and a reader who has seen one has seen all before it.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.model.audit import OTHER, Account, Line, Right, account_of, rights_text
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.names.display import render, render_part
+from limnos.store.audit_notes import NOTES, NOTES_DROP
+from limnos.store.feed import LOTS, PART_COLUMNS, entry_of, lot_of, revisions_read
+from limnos.store.sql import Sql, driven
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from limnos.model.entities import Change
+    from limnos.store.feed import Lot
+    from limnos.store.sql import Load, Params, Row, Value
+    from limnos.store.tx import Tx
+
+BITE: Final = 200
+"""About so many changes become lines in one transaction: a few milliseconds."""
+EXPIRED_AT_ONCE: Final = 500
+RIGHTS_MAX: Final = 3
+"""Of a change that none of its mutation's decisions names, so many of them are told."""
+_COLUMNS: Final = {
+    "id": "id", "metalake_id": "metalake_id", "at": "at", "user": "user_name", "user_id": "user_id", "outcome": "outcome",
+    "change": "change", "action": "action", "kind": "kind", "object_id": "object_id", "path": "path", "new_path": "new_path",
+    "detail": "detail", "rights": "rights", "protocol": "protocol", "operation": "operation", "status": "status",
+    "request_id": "request_id", "client": "client", "peer": "peer", "credential": "credential", "zone": "zone",
+    "revision": "revision", "ordinal": "ordinal",
+}  # fmt: skip
+"""The fields of `Line`, in their order, with their columns."""
+_NAMES: Final = ", ".join(_COLUMNS.values())
+PUT = Sql(f"INSERT INTO audit ({_NAMES}) VALUES ({', '.join(f':{field}' for field in _COLUMNS)})")
+BEHIND = Sql(
+    "SELECT c.zone, CASE WHEN coalesce(p.revision, 0) < c.pruned_to THEN c.pruned_to ELSE coalesce(p.revision, 0) END, c.revision"
+    " FROM clock c LEFT JOIN audit_position p ON p.zone = c.zone WHERE c.revision > coalesce(p.revision, 0)"
+    " ORDER BY c.zone LIMIT :zones"
+)
+TOLD = Sql(
+    f"SELECT {PART_COLUMNS}, payload FROM change WHERE zone = :zone AND revision > :since AND revision <= :until"
+    " ORDER BY revision, ordinal LIMIT :rows"
+)
+POSITION_PUT = Sql(
+    "INSERT INTO audit_position (zone, revision) VALUES (:zone, :revision)"
+    " ON CONFLICT (zone) DO UPDATE SET revision = excluded.revision"
+)
+FIRST_AT = Sql("SELECT min(at) FROM audit")
+EXPIRE = Sql("DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < :before ORDER BY at LIMIT :limit)")
+_FILTERS: Final = {
+    "metalake_id": "metalake_id = :metalake_id",
+    "user": "user_name = :user",
+    "user_id": "user_id = :user_id",
+    "object_id": "object_id = :object_id",
+    "path": "(path = :path OR (path >= :below AND path < :beyond))",
+    "since": "at >= :since",
+    "until": "at < :until",
+    "action": "(action = :action OR change = :action OR operation = :action)",
+    "outcome": "outcome = :outcome",
+    "request_id": "request_id = :request_id",
+    "before": "id < :before",
+    "after": "id > :after",
+}
+
+
+class Wanted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which lines are wanted: those that meet all that is set. With `after` the oldest come first, else the newest.
+
+    `path` is that of an object below the metalake, and takes in what lay below it; `since` and `until` are milliseconds since 1970.
+    """
+
+    metalake_id: int | None = None
+    user: str | None = None
+    user_id: int | None = None
+    object_id: int | None = None
+    path: str | None = None
+    since: int | None = None
+    until: int | None = None
+    action: str | None = None
+    outcome: str | None = None
+    request_id: str | None = None
+    before: int | None = None
+    after: int | None = None
+
+
+@cache
+def _page(names: tuple[str, ...]) -> Sql:
+    """Spell a page by the filters that are set, so that each has its index."""
+    where = " AND ".join(_FILTERS[name] for name in names) or "1 = 1"
+    order = "" if "after" in names else " DESC"
+    return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY id{order} LIMIT :limit")
+
+
+def lines_read(wanted: Wanted, *, limit: int) -> Load[list[Line]]:
+    """Read lines in the order of their numbers: the newest first, or from `after` on the oldest first."""
+    params: dict[str, Value] = {name: value for name in _FILTERS if (value := getattr(wanted, name)) is not None}
+    rows = yield _page(tuple(params)), {**params, **_around(wanted.path), "limit": limit}
+    return [Line(*row) for row in rows]
+
+
+def _around(path: str | None) -> dict[str, Value]:
+    """Between which texts what lies below a path is: a part that holds a point is quoted, so no other path begins so."""
+    return {} if path is None else {"below": f"{path}.", "beyond": f"{path}/"}
+
+
+def first_at(tx: Tx) -> int | None:
+    """Return the time of the oldest line; None where there is none."""
+    found: int | None = tx.rows(FIRST_AT, {})[0][0]
+    return found
+
+
+def lines_put(tx: Tx, lines: Sequence[Line]) -> None:
+    """Write lines, in their order. The permit's zone is 0."""
+    ids = tx.session.next_ids(len(lines))
+    tx.session.many(PUT, [_params(line, number) for line, number in zip(lines, ids, strict=True)])
+
+
+def _params(line: Line, number: int) -> Params:
+    return {**{field: getattr(line, field) for field in _COLUMNS}, "id": number}
+
+
+def lines_expire(tx: Tx, *, keep_ms: int) -> int:
+    """Delete some of what was kept long enough; returns how many."""
+    return tx.count(EXPIRE, {"before": tx.now_ms - keep_ms, "limit": EXPIRED_AT_ONCE})
+
+
+# -- changes become lines --------------------------------------------------------------------------------------
+
+
+class _Told(NamedTuple):
+    """A change or a note, and what its mutation kept of the request: told with the first of its changes, and meant for all."""
+
+    zone: int
+    actor: str
+    request_id: str
+    at: int
+    account: Account
+    detail: str = ""
+    change: Change | None = None
+
+
+def lines_collect(tx: Tx) -> bool:
+    """Make lines of the next changes and notes; says whether there may be more. The permit's zone is 0."""
+    told, reached = _changes(tx)
+    more = max(len(told), len(reached)) >= BITE
+    notes = [
+        (row[0], _Told(row[1], row[2], row[3], row[4], account_of(row[5]))) for row in tx.rows(NOTES, {"limit": BITE})
+    ]
+    told += [each for _, each in notes]
+    lots = _lots(tx, told)
+    lines = [line for each in told for line in _lines(each, lots)]
+    lines_put(tx, sorted(lines, key=attrgetter("at")))
+    tx.session.many(NOTES_DROP, [{"id": number} for number, _ in notes])
+    tx.session.many(POSITION_PUT, [{"zone": zone, "revision": revision} for zone, revision in reached.items()])
+    return more or len(notes) >= BITE
+
+
+def _changes(tx: Tx) -> tuple[list[_Told], dict[int, int]]:
+    """Read the next changes of the zones that are ahead of the audit, and how far that reaches in each."""
+    told: list[_Told] = []
+    reached: dict[int, int] = {}
+    for zone, since, revision in tx.rows(BEHIND, {"zones": BITE}):
+        left = BITE - len(told)
+        if left <= 0:
+            break
+        until = min(since + left, revision)
+        load = revisions_read(TOLD, zone, since=since, until=until, rows_max=2 * BITE)
+        rows, reached[zone] = driven(load, tx.rows)
+        told += _of_one_zone(rows)
+    return told, reached
+
+
+def _of_one_zone(rows: Iterable[Row]) -> list[_Told]:
+    told: list[_Told] = []
+    mutation, account = -1, Account()
+    for row in rows:
+        entry, own = entry_of(row), account_of(row[-1])
+        change = entry.change
+        if change.revision != mutation:
+            mutation, account = change.revision, own
+        told.append(_Told(change.zone, entry.actor, entry.request_id, entry.at, account, own.detail, change))
+    return told
+
+
+def _lots(tx: Tx, told: Iterable[_Told]) -> dict[int, Lot]:
+    """Read where the zones lie, and whatever no right names."""
+    about: set[int] = set()
+    for each in told:
+        about.add(each.zone)
+        if each.change is not None:
+            known = {right.object_id for right in each.account.rights}
+            about.update({each.change.node_id, each.change.old_parent or 0, each.change.new_parent or 0} - known)
+    if not about:
+        return {}
+    return {row[0]: lot_of(row) for row in tx.rows(LOTS, {"nodes": json.dumps(sorted(about))})}
+
+
+def _lines(told: _Told, lots: Mapping[int, Lot]) -> list[Line]:
+    """Spell a change as a line, and a note as one for each object that its request was about."""
+    if told.change is not None:
+        return [_line(told, told.change, lots=lots)]
+    return [_spelled(told, lots, about=right, change=OTHER, rights=(right,)) for right in told.account.rights]
+
+
+def _line(told: _Told, change: Change, *, lots: Mapping[int, Lot]) -> Line:
+    names = {right.object_id: (right.kind, right.name) for right in told.account.rights if right.object_id > 0}
+    ends = _End(names, lots)
+    here = names.get(change.node_id)
+    old, new = ends.of(change.old_parent, change.old_name), ends.of(change.new_parent, change.new_name)
+    path = (here[1] if here is not None else "") or old or new or ends.name(change.node_id)
+    kept = told.account.rights
+    rights = tuple(right for right in kept if right.object_id in _about(change)) or kept[:RIGHTS_MAX]
+    about = Right("", change.node_id, change.kind.word, path)
+    found = _spelled(told, lots, about=about, change=change.operation, rights=rights)
+    moved = new if new != path else ""
+    return msgspec.structs.replace(
+        found, new_path=moved, zone=change.zone, revision=change.revision, ordinal=change.ordinal
+    )
+
+
+def _about(change: Change) -> set[int]:
+    """Return what the rights that a change took may be on: the object, and where it was and is."""
+    return {each for each in (change.node_id, change.old_parent, change.new_parent) if each is not None}
+
+
+def _spelled(told: _Told, lots: Mapping[int, Lot], *, about: Right, change: str, rights: tuple[Right, ...]) -> Line:
+    """Spell a line about an object, whose action is that of the first right."""
+    origin = told.account.origin
+    return Line(
+        0, _metalake_of(told, about, lots=lots), told.at, told.actor, told.account.user_id, "done", change,
+        rights[0].action if rights else "", about.kind, about.object_id, about.name, "", told.detail, rights_text(rights),
+        origin.protocol, origin.operation, 0, told.request_id, origin.client, origin.peer, origin.credential,
+    )  # fmt: skip
+
+
+def _metalake_of(told: _Told, about: Right, *, lots: Mapping[int, Lot]) -> int:
+    """Return whose metalake's affair a change is; ROOT_ID for the server's own."""
+    if about.kind == Kind.METALAKE.word and about.object_id > 0:
+        return about.object_id
+    lot = lots.get(told.zone)
+    if lot is None:
+        return ROOT_ID
+    return told.zone if lot.kind is Kind.METALAKE else lot.parent_id
+
+
+class _End(NamedTuple):
+    """Spells where something was: by the names that the decision saw, else by where the nodes lie now."""
+
+    names: Mapping[int, tuple[str, str]]
+    lots: Mapping[int, Lot]
+
+    def of(self, parent_id: int | None, name: str | None) -> str:
+        """Return the path of a name below a parent; nothing where a change tells none."""
+        if parent_id is None or name is None:
+            return ""
+        kind, above = self.names.get(parent_id, ("", ""))
+        if not above:
+            lot = self.lots.get(parent_id)
+            kind, above = (Kind.METALAKE.word, "") if lot is None else (lot.kind.word, self.name(parent_id))
+        own = render_part(name)
+        return own if kind == Kind.METALAKE.word else f"{above}.{own}"
+
+    def name(self, node_id: int) -> str:
+        """Return the path of a node as it lies now, or lay when it was dropped."""
+        parts: list[str] = []
+        while (lot := self.lots.get(node_id)) is not None and (lot.kind is not Kind.METALAKE or not parts):
+            parts.append(lot.name)
+            node_id = lot.parent_id
+        return render(reversed(parts))

@@ -1,0 +1,325 @@
+"""The audit against a model of who did what: random actions of twenty users, the node killed among them; nothing missing, nothing invented."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from tests.faults.rig import Rig
+from tests.nodes.wire import (
+    GRAVITINO,
+    OWN,
+    PREFIX,
+    Answer,
+    Lost,
+    namespace_body,
+    namespace_path,
+    properties_body,
+    rename_body,
+    rights_body,
+    rights_path,
+    table_body,
+    table_path,
+)
+
+ACTIONS = int(os.environ.get("LIMNOS_TEST_AUDIT", "400"))
+KILLS = 4
+USERS = tuple(f"u{number}" for number in range(20))
+WRITES = ("USE_CATALOG", "USE_SCHEMA", "CREATE_SCHEMA", "CREATE_TABLE", "MODIFY_TABLE", "SELECT_TABLE")
+READS = ("USE_CATALOG", "USE_SCHEMA", "SELECT_TABLE")
+WHOLE = {
+    "LIMNOS__AUDIT__READS": "whole",
+    "LIMNOS__AUDIT__REFUSALS": "whole",
+    "LIMNOS__AUDIT__REFUSALS_PER_S_MAX": "1000000",
+}
+POINTS = ("permitted", "written", "drafted", "before-commit", "after-commit")
+Change = tuple[str, str, str, str]
+"""The change's word, the kind, the path, the new path."""
+
+
+class Deed(NamedTuple):
+    """What somebody asks: the request, what it changes if it is carried out, and how to see whether it was."""
+
+    method: str
+    path: str
+    body: object = None
+    change: Change | None = None
+    seen_at: str = ""
+    seen_as: str = ""
+
+
+class Done(NamedTuple):
+    """A deed that was answered: by whom it was asked, and how it ended."""
+
+    user: str
+    status: int
+    change: Change | None
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """A node of its own on each backend, whose audit tells everything."""
+    database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
+    with Rig(tmp_path_factory.mktemp(f"audit-{request.param}"), database, env=WHOLE) as running:
+        yield running
+
+
+class Model:
+    """Who did what, as whoever asked was told."""
+
+    def __init__(self, rig: Rig, seed: int) -> None:
+        self.rig = rig
+        self.chance = random.Random(seed)
+        self.count = 0
+        self.spaces: list[str] = []
+        self.tables: list[tuple[str, str]] = []
+        self.done: dict[str, Done] = {}
+        self.lost: list[tuple[str, Deed]] = []
+        self.sure: set[str] = set()
+        """Requests that the audit was read after, by the same node: their lines are surely there."""
+        self.doomed: set[str] = set()
+        """Requests whose lines a node may have had in its hands when it was killed; those of changes it had not."""
+
+    # -- what somebody does ------------------------------------------------------------------------------------
+
+    def deed(self) -> Deed:
+        """Think of something to do."""
+        self.count += 1
+        kinds = [
+            self.space,
+            self.table,
+            self.table,
+            self.load,
+            self.load,
+            self.load,
+            self.commit,
+            self.commit,
+            self.move,
+        ]
+        return self.chance.choice(
+            [*kinds, self.drop, self.tables_list, self.tag, self.allow, self.token, self.statistic]
+        )()
+
+    def space(self) -> Deed:
+        """Make a namespace."""
+        name = f"n{self.count}"
+        self.spaces.append(name)
+        change = ("create", "namespace", f"main.{name}", "")
+        return Deed("POST", f"{PREFIX}/namespaces", namespace_body(name), change, namespace_path(name))
+
+    def table(self) -> Deed:
+        """Make a table."""
+        space, name = self.chance.choice(self.spaces), f"t{self.count}"
+        self.tables.append((space, name))
+        change = ("create", "table", f"main.{space}.{name}", "")
+        return Deed("POST", f"{namespace_path(space)}/tables", table_body(name), change, table_path(space, name))
+
+    def load(self) -> Deed:
+        """Load a table that may be gone."""
+        return Deed("GET", table_path(*self.chance.choice(self.tables)))
+
+    def tables_list(self) -> Deed:
+        """List a namespace."""
+        return Deed("GET", f"{namespace_path(self.chance.choice(self.spaces))}/tables")
+
+    def commit(self) -> Deed:
+        """Set a property of a table."""
+        table, mark = self.chance.choice(self.tables), f"p{self.count}"
+        change = ("commit", "table", f"main.{'.'.join(table)}", "")
+        return Deed("POST", table_path(*table), properties_body(**{mark: "1"}), change, table_path(*table), mark)
+
+    def move(self) -> Deed:
+        """Give a table another name."""
+        source = self.chance.choice(self.tables)
+        target = (source[0], f"m{self.count}")
+        self.tables.append(target)
+        change = ("move", "table", f"main.{'.'.join(source)}", f"main.{'.'.join(target)}")
+        return Deed("POST", f"{PREFIX}/tables/rename", rename_body(source, target), change, table_path(*target))
+
+    def drop(self) -> Deed:
+        """Drop a table, whose name comes never again."""
+        table = self.chance.choice(self.tables)
+        change = ("drop", "table", f"main.{'.'.join(table)}", "")
+        return Deed("DELETE", table_path(*table), None, change, f"!{table_path(*table)}")
+
+    def tag(self) -> Deed:
+        """Make a tag."""
+        name = f"g{self.count}"
+        change = ("create", "tag", name, "")
+        return Deed("POST", f"{GRAVITINO}/tags", {"name": name}, change, f"{GRAVITINO}/tags/{name}")
+
+    def allow(self) -> Deed:
+        """Grant something on a namespace to the readers."""
+        space = self.chance.choice(self.spaces)
+        change = ("alter", "role", "readers", "")
+        path = rights_path("readers", "schema", f"main.{space}", "grant")
+        return Deed("PUT", path, rights_body("CREATE_TABLE"), change)
+
+    def token(self) -> Deed:
+        """Make a token for oneself."""
+        name = f"k{self.count}"
+        change = ("create", "token", "", "")
+        return Deed("POST", f"{OWN}/tokens", {"name": name}, change, f"{OWN}/tokens?all=true", name)
+
+    def statistic(self) -> Deed:
+        """Write a statistic of a table: what leaves no change in the feed."""
+        table, name = self.chance.choice(self.tables), f"custom-{self.count}"
+        path = f"{GRAVITINO}/objects/table/main.{'.'.join(table)}/statistics"
+        change = ("other", "table", f"main.{'.'.join(table)}", "")
+        return Deed("PUT", path, {"updates": {name: 1}}, change, path, name)
+
+    # -- doing it ----------------------------------------------------------------------------------------------
+
+    def ask(self, user: str, deed: Deed) -> Answer | None:
+        """Carry a deed out once, and write down what the asker was told."""
+        try:
+            answer = self.rig.wire(user).ask(deed.method, deed.path, deed.body)
+        except Lost:
+            self.lost.append((user, _spoken(deed, user)))
+            return None
+        change = _spoken(deed, user).change if answer.status < 300 else None
+        self.done[answer.headers["x-request-id"]] = Done(user, answer.status, change)
+        return answer
+
+    def must(self, deed: Deed) -> None:
+        """Carry out what the story needs, as the admin."""
+        assert self.answer(deed).status < 300, deed
+
+    def answer(self, deed: Deed) -> Answer:
+        """Return what the admin is answered by a node that lives."""
+        answer = self.ask("admin", deed)
+        assert answer is not None, deed
+        return answer
+
+    def step(self) -> None:
+        """Let somebody do something."""
+        self.ask(self.chance.choice((*USERS, "admin")), self.deed())
+
+    def is_done(self, deed: Deed) -> bool:
+        """Say whether a deed whose answer was lost was carried out."""
+        gone, path = deed.seen_at.startswith("!"), deed.seen_at.removeprefix("!")
+        answer = self.answer(Deed("GET", path))
+        assert answer.status in (200, 404), answer
+        return (answer.status == 404) if gone else answer.status == 200 and deed.seen_as in str(answer.body)
+
+    def killed(self) -> None:
+        """Remember what a node that was killed may not have written."""
+        self.doomed |= set(self.done) - self.sure
+
+    def lines(self) -> list[dict[str, object]]:
+        """Read all that the audit tells; from here on it can lose nothing that was before."""
+        sure = set(self.done)
+        found: list[dict[str, object]] = []
+        page: dict[str, object] = {"next": 0, "more": True}
+        while page["more"]:
+            answer = self.answer(Deed("GET", f"{OWN}/audit?after={page['next']}&limit=1000"))
+            assert answer.status == 200, answer
+            page = answer.body
+            found += page["lines"]  # type: ignore[arg-type]
+        self.sure |= sure - self.doomed
+        return found
+
+
+def _spoken(deed: Deed, user: str) -> Deed:
+    """A token is told by the name of the user whom it speaks for."""
+    if deed.change is None or deed.change[1] != "token":
+        return deed
+    return deed._replace(change=("create", "token", user, ""))
+
+
+def begin(model: Model) -> None:
+    """Make the lake's users: eight who write, six who read, six who may do nothing."""
+    for user in USERS:
+        model.must(Deed("POST", f"{GRAVITINO}/users", {"name": user}, ("create", "user", user, "")))
+    for role, rights, holders in (("writers", WRITES, USERS[:8]), ("readers", READS, USERS[8:14])):
+        model.must(
+            Deed("POST", f"{GRAVITINO}/roles", {"name": role, "securableObjects": []}, ("create", "role", role, ""))
+        )
+        path = rights_path(role, "catalog", "main", "grant")
+        model.must(Deed("PUT", path, rights_body(*rights), ("alter", "role", role, "")))
+        for user in holders:
+            given = {"roleNames": [role]}
+            model.must(Deed("PUT", f"{GRAVITINO}/permissions/users/{user}/grant", given, ("give", "user", user, "")))
+    model.must(model.space())
+    model.must(model.table())
+
+
+def change_of(line: dict[str, object]) -> Change:
+    """What a line says was changed."""
+    about = line["object"] or {}
+    return (str(line["change"]), str(about["kind"]), str(about["path"]), str(line["new_path"] or ""))  # type: ignore[index]
+
+
+def complaints(model: Model, lines: list[dict[str, object]], lost: Counter[tuple[str, Change]]) -> list[str]:
+    """Say where the audit and the model differ."""
+    told: dict[str, list[dict[str, object]]] = {}
+    for line in lines:
+        told.setdefault(str(line["request_id"]), []).append(line)
+    found = [
+        complaint
+        for request, done in model.done.items()
+        if (complaint := _differs(done, told.get(request, []), is_sure=request in model.sure))
+    ]
+    strange = [each for request, some in told.items() if request not in model.done for each in some]
+    others = Counter((str(each["user"]), change_of(each)) for each in strange if each["change"] and each["protocol"])
+    unasked = [each for each in strange if not each["change"] and each["user"] not in (*USERS, "admin")]
+    return [*found, *(f"invented {each}" for each in (others - lost)), *(f"missing {each}" for each in (lost - others)),
+            *(f"nobody asked {each}" for each in unasked)]  # fmt: skip
+
+
+def _differs(done: Done, told: list[dict[str, object]], *, is_sure: bool) -> str:
+    """Say how the lines of one request are not those of what came of it."""
+    changes = [change_of(each) for each in told if each["change"]]
+    wanted = [] if done.change is None else [done.change]
+    if changes != wanted:
+        return f"{done}: changes told {changes}"
+    if any(each["user"] != done.user for each in told):
+        return f"{done}: told of another user {told}"
+    if done.change is not None:
+        return "" if len(told) == 1 else f"{done}: told twice {told}"
+    outcome = "refused" if done.status in (401, 403) else "failed" if done.status >= 400 else "done"
+    if any(each["outcome"] != outcome for each in told):
+        return f"{done}: told otherwise {told}"
+    return f"{done}: not told" if is_sure and not told else ""
+
+
+def test_nothing_is_missing_and_nothing_invented(rig: Rig) -> None:
+    """Every change has its line and only its line, also when the node dies in it; reads and refusals are told until the last look."""
+    model = Model(rig, seed=ACTIONS)
+    begin(model)
+    done_though_lost: Counter[tuple[str, Change]] = Counter()
+    for round_number in range(KILLS + 1):
+        for number in range(ACTIONS // (KILLS + 1)):
+            model.step()
+            if number % 97 == 0:
+                model.lines()
+        if round_number == KILLS:
+            break
+        rig.arm(POINTS[round_number % len(POINTS)])
+        while not model.lost:
+            model.step()
+        rig.node.wait_killed()
+        model.killed()
+        rig.start()
+        for user, deed in model.lost:
+            if deed.change is not None and deed.seen_at and model.is_done(deed):
+                done_though_lost[user, deed.change] += 1
+        model.lost.clear()
+
+    model.lines()
+    lines = model.lines()
+
+    assert "\n".join(complaints(model, lines, done_though_lost)) == ""
+    assert {str(each["outcome"]) for each in lines} == {"done", "refused", "failed"}
+    assert {done.change[0] for done in model.done.values() if done.change} >= {
+        "create",
+        "commit",
+        "move",
+        "drop",
+        "alter",
+    }

@@ -1,0 +1,66 @@
+"""Nobody changes anything past the audit: a caller's mutations go through the context, which has them told; the server's own are listed here."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import limnos
+
+PACKAGE = Path(limnos.__file__).parent
+SUBMITS = frozenset({"submit", "submit_held"})
+OWN = {
+    "app/bootstrap.py": "the first settings of a new store",
+    "app/deliveries.py": "leases and positions of webhooks",
+    "app/executor.py": "leases of jobs, and how they ended: whoever asked for one is told by its start",
+    "app/server.py": "a task's state, for the log",
+    "app/upkeep.py": "tasks, and what is deleted because it is old",
+    "services/audit_lines.py": "the lines themselves",
+    "services/context.py": "where the mutations of callers are told",
+    "services/lance_creating.py": "marks of what a kill may leave, before the change that is told and after it",
+    "services/repeats.py": "what a request with a key was answered",
+    "services/reports.py": "reports of clients, which change nothing",
+    "services/runners.py": "that a run's process lives, and what its steps are at: its start and its end are told",
+    "services/sqlpp_compaction.py": "tasks that look after datasets",
+    "services/sqlpp_locking.py": "locks of statements",
+    "services/sqlpp_requests.py": "requests under way, and results to be fetched",
+    "services/sqlpp_results.py": "as those",
+    "services/work.py": "what tasks do",
+}
+"""Modules that hand mutations to a store under the server's own permit, or past the context, with what those are."""
+
+
+def goes_past(module: Path) -> bool:
+    """Say whether a module makes the server's own permit, or hands mutations to a store itself."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name) and node.func.id == "upkeep_permit":
+            return True
+        of = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr in SUBMITS else None
+        if (isinstance(of, ast.Attribute) and of.attr.endswith("store")) or (
+            isinstance(of, ast.Name) and of.id == "store"
+        ):
+            return True
+    return False
+
+
+def test_who_changes_something_past_the_audit_says_what() -> None:
+    """A module that hands mutations to a store by itself is on the list, and no other."""
+    rooms = [path for room in ("access", "app", "http", "services", "view") for path in (PACKAGE / room).rglob("*.py")]
+
+    assert sorted(str(path.relative_to(PACKAGE)) for path in rooms if goes_past(path)) == sorted(OWN)
+
+
+def test_going_past_is_seen(tmp_path: Path) -> None:
+    """Whichever way a store is reached."""
+    texts = [
+        "await ctx.services.store.submit(permit, run)",
+        "await self._store.submit_held(permit, again)",
+        "store.submit(permit, run)",
+        "ctx.submit(upkeep_permit('x'), run)",
+    ]
+    for number, text in enumerate(texts):
+        module = tmp_path / f"m{number}.py"
+        module.write_text(f"async def f():\n    {text}\n")
+        assert goes_past(module), text
