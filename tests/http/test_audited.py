@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from limnos.access.authentication import Credential
-from limnos.config.settings import Audit
+from limnos.config.audit import Audit
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.gravitino.protocol import GravitinoProtocol

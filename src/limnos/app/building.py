@@ -45,7 +45,8 @@ from limnos.view.view import View
 
 if TYPE_CHECKING:
     from limnos.access.authentication import Clock
-    from limnos.config.settings import Audit, Oidc, Settings
+    from limnos.config.audit import Audit
+    from limnos.config.settings import Oidc, Settings
     from limnos.http.application import Protocol
     from limnos.services.issuer import Issuer
     from limnos.store.interface import Store

@@ -13,10 +13,12 @@ import re
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.functional_validators import AfterValidator, BeforeValidator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from limnos.config.audit import Audit
+from limnos.config.section import Section
 from limnos.model.errors import LimnosError
 from limnos.model.sealed import key_of
 from limnos.names.logical import check_separator
@@ -114,12 +116,6 @@ Listen = Annotated[str, AfterValidator(_listen)]
 HostName = Annotated[str, AfterValidator(_host_name)]
 User = Annotated[str, AfterValidator(_user)]
 ViewBytes = Annotated[int, AfterValidator(_view_bytes)]
-
-
-class Section(BaseModel):
-    """A group of settings: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
 
 class Server(Section):
@@ -690,35 +686,6 @@ class Events(Section):
     )
     timeout_s: PositiveFloat = Field(
         default=10.0, description="Longest time for one delivery to a webhook, in seconds."
-    )
-
-
-class Audit(Section):
-    """Who did what to which object, by which right."""
-
-    changes: bool = Field(
-        default=True,
-        description="Keep who made each change, from where and by which right, in the change's own transaction. The same on all nodes.",
-    )
-    refusals: Literal["off", "sampled", "whole"] = Field(
-        default="whole",
-        description="Whether requests get a line that were refused, or failed: all, one of `audit.sample_one_in`, or none.",
-    )
-    reads: Literal["off", "sampled", "whole"] = Field(
-        default="off", description="The same for requests that were answered and changed nothing."
-    )
-    sample_one_in: PositiveInt = Field(default=100, description="Of so many requests a sample has one.")
-    refusals_per_s_max: PositiveInt = Field(
-        default=100,
-        description="Lines of refused and failed requests that each serving process writes in a second; of the rest one line tells how many they were.",
-    )
-    retention_s: PositiveInt = Field(
-        default=7_776_000, description="How long lines of the audit are kept, in seconds (90 days)."
-    )
-    export: str | None = Field(
-        default=None,
-        description="Location below which the server writes each day's lines as Parquet when the day is over, such as `s3://bucket/audit`; "
-        "it must lie below the server's warehouse or one of `storage.allowed_roots`. Unset: only `limnos audit export` writes.",
     )
 
 

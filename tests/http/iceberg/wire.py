@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import DATABASE_FILE, build
-from limnos.config.settings import Audit, Database, Events, Iceberg, Server, Settings
+from limnos.config.audit import Audit
+from limnos.config.settings import Database, Events, Iceberg, Server, Settings
 from limnos.http.throttle import Throttle
 from tests.http.driver import Answer, Node
 
