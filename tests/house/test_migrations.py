@@ -1,0 +1,19 @@
+"""Migrations are one line: two that follow the same one would leave a store with no way on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+import limnos.store
+
+
+def test_each_migration_follows_another() -> None:
+    """There is one first and one last."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(limnos.store.__file__).parent / "migrations"))
+    line = ScriptDirectory.from_config(config)
+
+    assert (len(line.get_bases()), len(line.get_heads())) == (1, 1)
