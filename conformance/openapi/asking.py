@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -54,6 +53,8 @@ def nothing_undocumented(_context: object, response: Response, case: Case) -> No
         assert not response.content, "A body that is not documented"
 
 
+ANSWER_S = 60
+"""Longer than the server takes for anything that is generated."""
 CHECKS = (
     not_a_server_error,
     nothing_undocumented,
@@ -143,11 +144,17 @@ def _ask(world: World, operation: APIOperation, caller: Caller, found: Found, *,
         case.headers = {key: value for key, value in (case.headers or {}).items() if key.lower() != "authorization"}
         if (credential := next(credentials)) is not None:
             case.headers["authorization"] = credential
-        with suppress(requests.exceptions.InvalidHeader, requests.exceptions.InvalidJSONError):  # cannot be sent
-            response = case.call(base_url=world.uri, timeout=60)
-            done.append(response.status_code)
-            found.statuses[caller.name, response.status_code] += 1
-            _judge(case, response, caller, found)
+        try:
+            response = case.call(base_url=world.uri, timeout=ANSWER_S)
+        except (requests.exceptions.InvalidHeader, requests.exceptions.InvalidJSONError):
+            return  # such a request cannot be sent
+        except requests.exceptions.RequestException as error:
+            key = (operation.label, 0, "No answer")
+            found.wrong.setdefault(key, Wrong(*key, caller.name, f"{error}\n{case.as_curl_command()}"))
+            return
+        done.append(response.status_code)
+        found.statuses[caller.name, response.status_code] += 1
+        _judge(case, response, caller, found)
 
     send()
     return operation.method not in ("get", "head") and any(status < 300 or status >= 500 for status in done)

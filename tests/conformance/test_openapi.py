@@ -88,6 +88,17 @@ def test_a_body_that_nobody_documented_is_seen() -> None:
     assert [wrong.title for wrong in found.wrong.values()] == ["Custom check failed: `nothing_undocumented`"]
 
 
+def test_no_answer_is_seen() -> None:
+    """A server that is gone is told as one, and not passed over."""
+    with answering(200, "application/json", b"{}") as world:
+        pass
+    chosen = operations("iceberg")[:1]
+
+    found = ask_all(world, chosen, callers=CALLERS[:1], cases=1, number=0)
+
+    assert [wrong.title for wrong in found.wrong.values()] == ["No answer"]
+
+
 def test_documented_answers_are_right() -> None:
     """An answer as the document has it is no fault."""
     body = b'{"error":{"message":"m","type":"t","code":403}}'
