@@ -19,6 +19,8 @@ class Bridge:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.silent = False
+        self.heard: bytearray | None = None
+        """What came from clients, if somebody listens."""
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._start(self._serve)
@@ -77,14 +79,16 @@ class Bridge:
     def _carry(self, client: socket.socket, server: socket.socket) -> None:
         back = threading.Thread(target=self._pump, args=(server, client), daemon=True)
         back.start()
-        self._pump(client, server)
+        self._pump(client, server, listens=True)
         back.join()
         client.close()
         server.close()
 
-    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+    def _pump(self, source: socket.socket, target: socket.socket, *, listens: bool = False) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
+                if listens and self.heard is not None:
+                    self.heard += data
                 if not self.silent:
                     target.sendall(data)
         with suppress(OSError):

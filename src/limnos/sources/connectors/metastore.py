@@ -42,15 +42,35 @@ if TYPE_CHECKING:
     from limnos.sources.connectors.capabilities import TableTold
 
 IDLE_MAX: Final = 4
-_STRING_MAX: Final = 64 << 20
-_ITEMS_MAX: Final = 4_000_000
-"""Sizes that an answer may state: a source that lies shall not fill the memory."""
+ANSWER_BYTES_MAX: Final = 64 << 20
+"""How much is read of one question's answers: a source that lies shall not fill the memory."""
+_ITEMS_MAX: Final = 1_000_000
+"""How many things a list in an answer may say that it has."""
 _LOCATION: Final = "location"
 _READ_TO_END: Final = (LimnosError, TApplicationException, *REFUSALS)
 """After these a connection has nothing left of an answer."""
 
 
+class _Bounded(TSocket):  # type: ignore[misc]  # the library has no types
+    """A socket from which only so much is read before `begin` is called again."""
+
+    left = ANSWER_BYTES_MAX
+
+    def begin(self) -> None:
+        """Let another question be answered."""
+        self.left = ANSWER_BYTES_MAX
+
+    def read(self, size: int) -> bytes:
+        """Read some. Raises TTransportException when it is too much."""
+        found: bytes = super().read(size)
+        self.left -= len(found)
+        if self.left < 0:
+            raise TTransportException(TTransportException.SIZE_LIMIT, f"more than {ANSWER_BYTES_MAX} bytes")
+        return found
+
+
 class _Connection(NamedTuple):
+    socket: _Bounded
     transport: TBufferedTransport
     client: Client
 
@@ -190,6 +210,7 @@ class Metastore:
         """Give a client for one question; only one whose answer was read to its end is used again."""
         with told(about, kind=kind):
             connection = self._taken()
+            connection.socket.begin()
         reusable = False
         try:
             with told(about, kind=kind, changes=changes):
@@ -222,11 +243,11 @@ class Metastore:
 
     def _opened(self) -> _Connection:
         for position, address in enumerate(self._addresses):
-            socket = TSocket(address.host.strip("[]"), address.port)
+            socket = _Bounded(address.host.strip("[]"), address.port)
             socket.setTimeout(self._late_ms)
             transport = TBufferedTransport(socket)
             protocol = TBinaryProtocolAccelerated(
-                transport, string_length_limit=_STRING_MAX, container_length_limit=_ITEMS_MAX
+                transport, string_length_limit=ANSWER_BYTES_MAX, container_length_limit=_ITEMS_MAX
             )
             try:
                 transport.open()
@@ -235,7 +256,7 @@ class Metastore:
                 if position + 1 == len(self._addresses):
                     raise
             else:
-                return _Connection(transport, Client(protocol))
+                return _Connection(socket, transport, Client(protocol))
         raise TTransportException(TTransportException.NOT_OPEN, "no address")
 
     def _give_back(self, connection: _Connection) -> None:

@@ -6,6 +6,7 @@ is for the log.
 
 from __future__ import annotations
 
+import struct
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 MISSING: Final = (NoSuchObjectException, UnknownDBException, UnknownTableException)
 _CALLERS: Final = (InvalidObjectException, InvalidInputException, InvalidOperationException)
 REFUSALS: Final = (*MISSING, *_CALLERS, AlreadyExistsException, MetaException)
+_UNREADABLE: Final = (OverflowError, EOFError, ValueError, RecursionError, struct.error)
+"""What reading ends with when what came is no answer, or says that it has more than anybody has."""
 _TEXT_MAX: Final = 300
 
 
@@ -48,7 +51,7 @@ def told(about: str, *, kind: str, changes: bool = False) -> Iterator[None]:
     """
     try:
         yield
-    except (TException, OSError) as error:
+    except (TException, OSError, *_UNREADABLE) as error:
         raise _error(error, about, kind=kind, changes=changes) from error
 
 

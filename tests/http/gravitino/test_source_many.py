@@ -1,0 +1,314 @@
+"""Sources with thousands of tables, under crowds, in silence, and sources that lie about how many there are: real servers, and calls that are counted."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from hive_metastore.ttypes import FieldSchema, SerDeInfo, StorageDescriptor, Table
+
+from limnos.config.settings import Sources
+from limnos.sources.connectors import metastore
+from tests.backends import PostgresServer
+from tests.bridges import Bridge, bridge_to
+from tests.http.driver import API, Answer, Node, grant, node_at
+from tests.http.gravitino.outside import listed
+from tests.http.iceberg import wire
+from tests.http.iceberg.federated import MAIN, far_at, new_table
+from tests.mariadbs import PASSWORD, USER, MariaServer
+from tests.metastores import HiveServer
+from tests.scripted import Told, scripted
+
+pytestmark = pytest.mark.integration
+
+MANY, CROWD = 2000, 64
+SHOWN = f"{API}/lake/catalogs/shown"
+NAMES = [f"t{at:04}" for at in range(MANY)]
+FEW = ("t0007", "t1999")
+_THRIFT = re.compile(rb"\x80\x01\x00\x01\x00\x00\x00.([a-z_]+)", re.DOTALL)
+
+
+class Held(NamedTuple):
+    """A node whose catalog `shown` shows a source with many tables, all in one schema, and the way to the source."""
+
+    node: Node
+    bridge: Bridge
+    schema: str
+    calls: Callable[[Held], Counter[str]]
+    """What the source was asked since the last look."""
+    most: int
+    """How many calls a load takes at most, beside those for a connection."""
+
+    @property
+    def tables(self) -> str:
+        """Where they are listed."""
+        return f"{SHOWN}/schemas/{self.schema}/tables"
+
+    async def crowd(self) -> list[Answer]:
+        """Let a crowd load a table each, at once."""
+        names = NAMES[:: MANY // CROWD][:CROWD]
+        return await asyncio.gather(*(self.node.answer("GET", f"{self.tables}/{name}") for name in names))
+
+
+def _shown(node: Node, provider: str, **properties: str) -> None:
+    body = {"name": "shown", "type": "relational", "provider": provider, "properties": properties}
+    node.done("POST", f"{API}/lake/catalogs", body)
+
+
+def _sources(bridge: Bridge) -> Sources:
+    return Sources(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=60.0)
+
+
+@contextmanager
+def _statements(dialect: str) -> Iterator[Callable[[Held], Counter[str]]]:
+    """Count the statements that go to databases of a kind."""
+    found: Counter[str] = Counter()
+
+    def hear(connection: sa.Connection, _cursor: object, statement: str, *_: object) -> None:
+        if connection.dialect.name == dialect:
+            found[statement] += 1
+
+    def told(_held: Held) -> Counter[str]:
+        said = Counter(found)
+        found.clear()
+        return said
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", hear)
+    try:
+        yield told
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", hear)
+
+
+@contextmanager
+def _postgresql(request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    database = server.empty_database()
+    with psycopg.connect(database, autocommit=True) as connection:
+        name, user = connection.info.dbname, connection.info.user
+        connection.execute("CREATE SCHEMA sales")
+        connection.execute("SELECT set_config('client_min_messages', 'warning', false)")
+        connection.execute(
+            "DO $$ BEGIN FOR n IN 0..1999 LOOP EXECUTE format('CREATE TABLE sales.t%s (id bigint)', lpad(n::text, 4, '0')); END LOOP; END $$"
+        )
+    with (
+        bridge_to(database) as bridge,
+        node_at(folder, sources=_sources(bridge)) as node,
+        _statements("postgresql") as calls,
+    ):
+        _shown(
+            node, "jdbc-postgresql",
+            **{"jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/{name}", "jdbc-user": user, "jdbc-password": "word"},
+        )  # fmt: skip
+        yield Held(node, bridge, "sales", calls, most=8)
+
+
+@contextmanager
+def _mysql(request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
+    server: MariaServer = request.getfixturevalue("maria_server")
+    server.sql(
+        "CREATE DATABASE many", "USE many", *(f"CREATE TABLE {name} (id BIGINT) ENGINE=MEMORY" for name in NAMES)
+    )
+    with node_at(folder, sources=_sources(server.bridge)) as node, _statements("mysql") as calls:
+        _shown(
+            node, "jdbc-mysql",
+            **{"jdbc-url": f"jdbc:mysql://127.0.0.1:{server.bridge.port}", "jdbc-user": USER, "jdbc-password": PASSWORD},
+        )  # fmt: skip
+        yield Held(node, server.bridge, "many", calls, most=5)
+
+
+def _heard(pattern: re.Pattern[bytes]) -> Callable[[Held], Counter[str]]:
+    def told(held: Held) -> Counter[str]:
+        said, held.bridge.heard = held.bridge.heard, bytearray()
+        return Counter(each[1].decode() for each in pattern.finditer(bytes(said or b"")))
+
+    return told
+
+
+@contextmanager
+def _hive(request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
+    server: HiveServer = request.getfixturevalue("hive_server")
+    with node_at(folder, sources=_sources(server.bridge)) as node:
+        _shown(node, "hive", **{"metastore.uris": f"thrift://127.0.0.1:{server.bridge.port}"})
+        node.done("POST", f"{SHOWN}/schemas", {"name": "many"})
+        storage = StorageDescriptor(
+            cols=[FieldSchema("id", "bigint", None)], numBuckets=-1, parameters={}, bucketCols=[], sortCols=[], serdeInfo=SerDeInfo(parameters={}),
+        )  # fmt: skip
+        with server.client() as client:
+            for name in NAMES:
+                client.create_table(Table(
+                    tableName=name, dbName="many", sd=storage, partitionKeys=[], parameters={"EXTERNAL": "TRUE"}, tableType="EXTERNAL_TABLE",
+                ))  # fmt: skip
+        yield Held(node, server.bridge, "many", _heard(_THRIFT), most=2)
+
+
+@contextmanager
+def _iceberg(_request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
+    away = folder / "away"
+    with wire.node_over(away) as source:
+        source.done("POST", f"{MAIN}/namespaces", {"namespace": ["many"]})
+        for name in NAMES:
+            source.done("POST", f"{MAIN}/namespaces/many/tables", new_table(name))
+    with far_at(folder / "near", away, timeout_s=60.0) as far:
+        _shown(far.node, "iceberg-rest", **far.properties)
+        requests = re.compile(rb"(?:GET|HEAD|POST) (/[^ ]*) HTTP/1\.1")
+        yield Held(far.node, far.bridge, "many", _heard(requests), most=1)
+
+
+KINDS = {"jdbc-postgresql": _postgresql, "jdbc-mysql": _mysql, "hive": _hive, "iceberg-rest": _iceberg}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
+    """A source of each kind with two thousand tables, asked once already."""
+    with KINDS[request.param](request, tmp_path_factory.mktemp("many")) as found:
+        assert found.node.get(f"{found.tables}/t0000").status == 200
+        grant(found.node, "bea", "use_catalog use_schema", kind="CATALOG", on="shown")
+        for name in FEW:
+            grant(found.node, "bea", "select_table", kind="TABLE", on=f"shown.{found.schema}.{name}")
+        yield found
+
+
+def test_all_are_listed_by_a_few_calls(held: Held) -> None:
+    """Who sees all has all, who sees two has two; the source is asked as often as for a list of one."""
+    held.calls(held)
+
+    assert listed(held.node, held.tables) == NAMES
+    assert listed(held.node, held.tables, user="bea") == list(FEW)
+    assert held.calls(held).total() <= 2 * 6
+
+
+def test_a_crowd_is_served_on_a_few_connections(held: Held) -> None:
+    """Each of 64 callers gets its table, for as many calls as it would take alone; nobody has all names listed for one of them."""
+    held.node.runner.run(held.crowd())  # connections are there
+    held.calls(held)
+
+    answers = held.node.runner.run(held.crowd())
+
+    assert [each.status for each in answers] == [200] * CROWD
+    assert {each.json()["table"]["name"] for each in answers} == set(NAMES[:: MANY // CROWD][:CROWD])
+    asked = held.calls(held)
+    assert 0 < asked.total() <= CROWD * (held.most + 1), asked
+
+
+def test_silence_holds_up_nobody_else(held: Held) -> None:
+    """While a crowd waits for a source that says nothing, another catalog's table is looked for and found, and none of them is done."""
+    node = held.node
+    main = "/iceberg/v1/lake.main/namespaces"
+    node.done("POST", main, {"namespace": ["here"]})
+    node.done("POST", f"{main}/here/tables", new_table("t"))
+
+    async def silent() -> tuple[list[int], bool]:
+        crowd = asyncio.ensure_future(held.crowd())
+        await asyncio.sleep(0)
+        found = [(await node.answer("HEAD", f"{main}/here/tables/t")).status for _ in range(100)]
+        waited = not crowd.done()
+        crowd.cancel()
+        with suppress(asyncio.CancelledError):
+            await crowd
+        return found, waited
+
+    held.bridge.silent = True
+    try:
+        found, waited = node.runner.run(silent())
+    finally:
+        held.bridge.silent = False
+        held.bridge.cut()
+        held.bridge.mend()
+    assert (found, waited) == ([204] * 100, True)
+
+
+def test_a_source_that_has_very_many_is_listed(fresh: Callable[[str], Path]) -> None:
+    """A hundred thousand names on one page, and on a hundred, are all listed; names beyond what anybody has end in a refusal."""
+    many = 100_000
+    with scripted() as source:
+        rows = [{"namespace": ["a"], "name": f"t{at}"} for at in range(many)]
+        source.answers["GET /v1/config"] = Told(body={})
+        source.answers["GET /v1/namespaces/a/tables"] = Told(body={"identifiers": rows})
+        tokens = [*(f"p{at}" for at in range(99)), None]
+        source.answers["GET /v1/namespaces/b/tables"] = [
+            Told(body={"identifiers": [{"namespace": ["b"], "name": f"t{page}.{at}"} for at in range(1000)], "next-page-token": token})
+            for page, token in enumerate(tokens)
+        ]  # fmt: skip
+        sources = Sources(allowed_addresses=(f"127.0.0.1:{source.port}",), timeout_s=60.0)
+        with node_at(fresh("lies"), sources=sources) as node:
+            _shown(node, "iceberg-rest", uri=f"http://127.0.0.1:{source.port}")
+
+            assert len(listed(node, f"{SHOWN}/schemas/a/tables")) == many
+            assert len(listed(node, f"{SHOWN}/schemas/b/tables")) == many
+            assert len(source.targets()) == 1 + 100
+
+
+def _says(answer: Callable[[socket.socket], None]) -> Iterator[int]:
+    """Serve one answer to whatever is asked, on each connection."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                with client, suppress(OSError):
+                    client.recv(65536)
+                    answer(client)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(10)
+
+
+_BEGUN = (
+    struct.pack(">I", 0x80010002)
+    + struct.pack(">I", 17)
+    + b"get_all_databases"
+    + struct.pack(">I", 0)
+    + b"\x0f\x00\x00\x0b"
+)
+"""A reply of Thrift's whose result is a list of strings."""
+
+
+def _claims(client: socket.socket) -> None:
+    client.sendall(_BEGUN + struct.pack(">I", 0x7FFFFFFF))
+
+
+def _floods(client: socket.socket) -> None:
+    client.sendall(_BEGUN + struct.pack(">I", 900_000))
+    piece = (struct.pack(">I", 1 << 16) + bytes(1 << 16)) * 16
+    while True:
+        client.sendall(piece)
+
+
+def _babbles(client: socket.socket) -> None:
+    client.sendall(_BEGUN + struct.pack(">I", 1) + struct.pack(">I", 4) + b"\xff\xfe\xfd\xfc\x00")
+
+
+@pytest.mark.parametrize("answer", [_claims, _floods, _babbles])
+def test_a_metastore_that_lies_is_told_and_fills_no_memory(
+    fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, answer: Callable[[socket.socket], None]
+) -> None:
+    """A list that says it has two thousand million names, one whose names never end, and one of no letters are refused as no answer."""
+    monkeypatch.setattr(metastore, "ANSWER_BYTES_MAX", 8 << 20)
+    with contextmanager(_says)(answer) as port:
+        sources = Sources(allowed_addresses=(f"127.0.0.1:{port}",), timeout_s=60.0)
+        with node_at(fresh("lies"), sources=sources) as node:
+            _shown(node, "hive", **{"metastore.uris": f"thrift://127.0.0.1:{port}"})
+
+            told = node.get(f"{SHOWN}/schemas")
+
+    assert (told.status, told["code"]) == (502, 1007)
