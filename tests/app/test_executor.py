@@ -14,6 +14,7 @@ from msgspec import structs
 
 from limnos.app import job_keeper
 from limnos.app.executor import Executor, executor_of
+from limnos.app.job_keeper import Limits
 from limnos.app.job_works import kept_work, plan_of
 from limnos.config.settings import Jobs, Server, Settings
 from limnos.engine.confinement import version
@@ -36,6 +37,10 @@ PROGRAMS = {
     "writes.sh": '#!/bin/sh\necho x > "$1"\n',
     "long.sh": "#!/bin/sh\ni=0; while [ $i -lt 3000 ]; do echo line-$i; i=$((i+1)); done\n",
     "kills.sh": "#!/bin/sh\nkill -9 $$\n",
+    "spins.sh": "#!/bin/sh\nwhile :; do :; done\n",
+    "fills.sh": "#!/bin/sh\nhead -c 300000 /dev/zero > filled; wc -c < filled\n",
+    "limits.sh": "#!/bin/sh\nulimit -Hd; ulimit -Ht; ulimit -Hf; ulimit -Hc; nice; cat /proc/self/oom_score_adj; readlink /proc/self/ns/net; id -u\n",
+    "eats.sh": "#!/bin/sh\nx=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done\n",
 }
 
 
@@ -222,6 +227,48 @@ def test_a_job_has_its_time(lake: Lake, program: str) -> None:
         "failed",
         "Ended after 0.2 seconds, which is what jobs.timeout_s allows",
     )
+
+
+def test_a_job_has_limits(lake: Lake) -> None:
+    """Its processes are given what the settings say, come after the server, and are told as what they ended by."""
+    limits = Limits(memory_bytes=64 << 20, cpu_s=1, file_bytes=8192)
+    told = lake.run(lake.ask("limits.sh"), limits=limits)
+
+    bounds = told["stdout"].split()
+    assert bounds[:4] == [str((64 << 20) // 1024), "1", "16", "0"]  # kibibytes, seconds, blocks
+    assert (int(bounds[4]) >= os.nice(0) + 10 or bounds[4] == "19", bounds[5]) == (True, "1000")
+    assert (bounds[6], int(bounds[7])) == (str(Path("/proc/self/ns/net").readlink()), os.geteuid())
+    for program, message in (
+        ("spins.sh", "Ended by signal 9"),
+        ("fills.sh", "8192"),
+        ("eats.sh", "Ended"),
+    ):
+        told = lake.run(lake.ask(program), limits=limits)
+        said = f"{told['message']} {told['stdout']}"
+        assert message in said, (program, told)
+        assert told["state"] == ("succeeded" if program == "fills.sh" else "failed")
+
+
+def test_a_job_without_a_network_has_none(lake: Lake) -> None:
+    """It is in no network of this machine's and still who it was; where the machine does not let it leave, it does not begin."""
+    told = lake.run(lake.ask("limits.sh"), limits=Limits(network=False))
+
+    if told["state"] == "succeeded":
+        found = told["stdout"].split()
+        assert found[-2].startswith("net:[")
+        assert (found[-2] != str(Path("/proc/self/ns/net").readlink()), int(found[-1])) == (True, os.geteuid())
+    else:
+        assert "jobs.network is off" in told["message"]
+
+
+def test_limits_are_the_settings(lake: Lake) -> None:
+    """Each is passed on."""
+    jobs = lake.settings.jobs.model_copy(
+        update={"memory_bytes_max": 1, "cpu_s_max": 2, "file_bytes_max": 3, "network": False}
+    )
+
+    assert plan_of(lake.settings.model_copy(update={"jobs": jobs})).limits == Limits(1, 2, 3, network=False)
+    assert plan_of(lake.settings).limits == Limits()
 
 
 def test_nothing_of_a_job_stays(lake: Lake) -> None:

@@ -32,12 +32,24 @@ ALONE_S: Final = 1.0
 PIECE: Final = 1 << 16
 _SUBREAPER: Final = 36
 _NO_NEW_PRIVILEGES: Final = 38
+_NEW_USER: Final = 0x10000000
+_NEW_NETWORK: Final = 0x40000000
+_NICE: Final = 10
 _WIRE_FD: Final = 0
 _SWEEP_S: Final = 2.0
 
 
+class Limits(msgspec.Struct, frozen=True):
+    """What each process of a job may use at most; nothing: as much as there is."""
+
+    memory_bytes: int | None = None
+    cpu_s: int | None = None
+    file_bytes: int | None = None
+    network: bool = True
+
+
 class KeptWork(msgspec.Struct, frozen=True):
-    """What to run, as whom, and what it may touch. `copies` are files that are laid into its directory."""
+    """What to run, as whom, and what it may touch and use. `copies` are files that are laid into its directory."""
 
     argv: tuple[str, ...]
     environment: dict[str, str]
@@ -51,6 +63,7 @@ class KeptWork(msgspec.Struct, frozen=True):
     timeout_s: float
     grace_s: float
     output_max: int
+    limits: Limits = Limits()
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -155,7 +168,7 @@ def _become(
             os.dup2(source, target)
         os.chdir(work.scratch)
         os.umask(0o077)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _limit(work.limits)
         if account is not None:
             os.initgroups(account.pw_name, account.pw_gid)
             os.setgid(account.pw_gid)
@@ -169,6 +182,35 @@ def _become(
         os.write(failure, f"{text}: {work.argv[0]}".encode()[:1000])
     finally:
         os._exit(127)
+
+
+def _limit(limits: Limits) -> None:
+    """Bound what each process may use, and let the kernel choose the job when somebody has to wait or to go. Raises OSError."""
+    bounds = {
+        resource.RLIMIT_CORE: 0, resource.RLIMIT_DATA: limits.memory_bytes, resource.RLIMIT_CPU: limits.cpu_s, resource.RLIMIT_FSIZE: limits.file_bytes,
+    }  # fmt: skip
+    for name, most in bounds.items():
+        if most is not None:
+            hard = resource.getrlimit(name)[1]
+            bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(name, (bound, bound))
+    os.nice(_NICE)
+    with suppress(OSError):  # where there is no such file nobody chooses
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    if not limits.network:
+        _close_network()
+
+
+def _close_network() -> None:
+    """Leave every network: in a name space of its own a process has none. Raises OSError where the machine does not let it."""
+    user, group, libc = os.geteuid(), os.getegid(), ctypes.CDLL(None, use_errno=True)
+    flags = _NEW_NETWORK if user == 0 else _NEW_NETWORK | _NEW_USER
+    if libc.unshare(flags) != 0:
+        reason = os.strerror(ctypes.get_errno())
+        raise OSError(0, f"this machine lets nobody leave its network ({reason}), and jobs.network is off")
+    if flags & _NEW_USER:  # it stays who it is
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            Path(f"/proc/self/{name}").write_text(text)
 
 
 def _confine(work: KeptWork) -> None:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from limnos.app.job_keeper import KeptWork
+from limnos.app.job_keeper import KeptWork, Limits
 from limnos.formats.gravitino.job_templates import SPARK
 from limnos.services.job_rules import path_of
 
@@ -40,6 +40,7 @@ class JobPlan(NamedTuple):
     timeout_s: float
     output_max: int
     must_be_confined: bool = True
+    limits: Limits = Limits()
     grace_s: float = 5.0
     """How long a job that is to end may take for it."""
 
@@ -48,8 +49,9 @@ def plan_of(settings: Settings) -> JobPlan:
     """Read the settings."""
     jobs = settings.jobs
     closed = (str(Path(settings.server.data).absolute()),)
+    limits = Limits(jobs.memory_bytes_max, jobs.cpu_s_max, jobs.file_bytes_max, jobs.network)
     return JobPlan(
-        jobs.allowed, jobs.readable, jobs.writable, closed, jobs.user, jobs.spark_submit or _spark_submit(), jobs.timeout_s, jobs.output_bytes_max, jobs.confined,
+        jobs.allowed, jobs.readable, jobs.writable, closed, jobs.user, jobs.spark_submit or _spark_submit(), jobs.timeout_s, jobs.output_bytes_max, jobs.confined, limits,
     )  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def kept_work(plan: JobPlan, work: JobWork, *, uuid: str, scratch: str) -> KeptW
     own = (*_spark_homes(plan),) if is_spark else ()
     return KeptWork(
         argv, environment, scratch, tuple(real_file(plan, each) for each in content.scripts), (*plan.allowed, *plan.readable, *own),
-        plan.writable, plan.closed, plan.user, plan.must_be_confined, plan.timeout_s, plan.grace_s, plan.output_max,
+        plan.writable, plan.closed, plan.user, plan.must_be_confined, plan.timeout_s, plan.grace_s, plan.output_max, plan.limits,
     )  # fmt: skip
 
 
