@@ -295,14 +295,14 @@ def _floods(client: socket.socket) -> None:
 
 
 def _babbles(client: socket.socket) -> None:
-    client.sendall(_BEGUN + struct.pack(">I", 1) + struct.pack(">I", 4) + b"\xff\xfe\xfd\xfc\x00")
+    client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 @pytest.mark.parametrize("answer", [_claims, _floods, _babbles])
 def test_a_metastore_that_lies_is_told_and_fills_no_memory(
     fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, answer: Callable[[socket.socket], None]
 ) -> None:
-    """A list that says it has two thousand million names, one whose names never end, and one of no letters are refused as no answer."""
+    """A list that says it has two thousand million names, one whose names never end, and what is another protocol are refused as no answer."""
     monkeypatch.setattr(metastore, "ANSWER_BYTES_MAX", 8 << 20)
     with contextmanager(_says)(answer) as port:
         sources = Sources(allowed_addresses=(f"127.0.0.1:{port}",), timeout_s=60.0)
