@@ -33,6 +33,7 @@ def test_the_command_of_a_spark_application(tmp_path: Path) -> None:
         submit, "--class", "org.x.App", "--jars", f"{tmp_path}/a.jar,{tmp_path}/b.jar", "--files", f"{tmp_path}/c.csv",
         "--conf", "spark.executor.memory=1g", f"{tmp_path}/app.jar", "--day", "1",
     )  # fmt: skip
+    assert "-Djava.io.tmpdir=/s" in work.environment["SPARK_SUBMIT_OPTS"].split()
     assert (work.environment["SPARK_HOME"], work.environment["SPARK_LOCAL_DIRS"]) == (str(tmp_path), "/s")
     assert (work.environment["LOAD"], work.environment["LIMNOS_JOB_ID"], work.environment["HOME"]) == ("x", "j", "/s")
     assert {str(tmp_path), "/r"} <= set(work.readable)

@@ -105,7 +105,12 @@ def _spark(plan: JobPlan, work: JobWork) -> tuple[str, ...]:
 def _spark_environment(plan: JobPlan, scratch: str) -> dict[str, str]:
     java = {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
     home = {"SPARK_HOME": str(Path(plan.spark_submit).parent.parent)} if plan.spark_submit else {}
-    return {**java, **home, "SPARK_LOCAL_DIRS": scratch, "PYSPARK_PYTHON": sys.executable}
+    java_places = (
+        f"-Djava.io.tmpdir={scratch} -Duser.home={scratch} -XX:-UsePerfData"  # Java asks no variable where it may write
+    )
+    return {
+        **java, **home, "SPARK_LOCAL_DIRS": scratch, "SPARK_SUBMIT_OPTS": java_places, "PYSPARK_PYTHON": sys.executable,
+    }  # fmt: skip
 
 
 def _spark_homes(plan: JobPlan) -> Iterable[str]:

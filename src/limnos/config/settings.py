@@ -628,21 +628,16 @@ class Jobs(Section):
     timeout_s: PositiveFloat = Field(
         default=3600.0, description="Longest time for a job, in seconds; then it is ended and has failed."
     )
-    memory_bytes_max: PositiveInt | None = Field(
-        default=None,
-        description="Memory that each process of a job may take for data, in bytes. Unset: as much as there is. Spark needs some 2 GiB.",
-    )
-    cpu_s_max: PositiveInt | None = Field(
-        default=None,
-        description="Processor time of each process of a job, in seconds; then it is killed. Unset: until `jobs.timeout_s`.",
-    )
-    file_bytes_max: PositiveInt | None = Field(
-        default=None, description="Size of each file that a job writes, in bytes. Unset: as large as there is room."
-    )
-    network: bool = Field(
-        default=True,
-        description="`off` leaves a job no network, not even this machine's own; where the machine does not let a process leave its network, a job does not begin.",
-    )
+    memory_bytes_max: Annotated[
+        PositiveInt | None, Field(description="Memory of each process of a job. Unset: no limit.")
+    ] = None
+    cpu_s_max: Annotated[
+        PositiveInt | None, Field(description="Processor seconds of each process. Unset: no limit.")
+    ] = None
+    file_bytes_max: Annotated[
+        PositiveInt | None, Field(description="Size of each file that it writes. Unset: no limit.")
+    ] = None
+    network: bool = Field(default=True, description="`off` leaves jobs no network; where that cannot be, none begins.")
     output_bytes_max: PositiveInt = Field(
         default=65_536,
         le=1 << 20,

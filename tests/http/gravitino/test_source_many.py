@@ -16,6 +16,7 @@ from typing import NamedTuple
 import psycopg
 import pytest
 import sqlalchemy as sa
+from hive_metastore.ttypes import FieldSchema, SerDeInfo, StorageDescriptor, Table
 
 from limnos.config.settings import Sources
 from limnos.sources.connectors import metastore
@@ -26,6 +27,7 @@ from tests.http.gravitino.outside import listed
 from tests.http.iceberg import wire
 from tests.http.iceberg.federated import MAIN, far_at, new_table
 from tests.mariadbs import PASSWORD, USER, MariaServer
+from tests.metastores import HiveServer
 from tests.scripted import Told, scripted
 
 pytestmark = pytest.mark.integration
@@ -34,6 +36,7 @@ MANY, CROWD = 2000, 64
 SHOWN = f"{API}/lake/catalogs/shown"
 NAMES = [f"t{at:04}" for at in range(MANY)]
 FEW = ("t0007", "t1999")
+_THRIFT = re.compile(rb"\x80\x01\x00\x01\x00\x00\x00.([a-z_]+)", re.DOTALL)
 
 
 class Held(NamedTuple):
@@ -134,6 +137,23 @@ def _heard(pattern: re.Pattern[bytes]) -> Callable[[Held], Counter[str]]:
 
 
 @contextmanager
+def _hive(request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
+    server: HiveServer = request.getfixturevalue("hive_server")
+    with node_at(folder, sources=_sources(server.bridge)) as node:
+        _shown(node, "hive", **{"metastore.uris": f"thrift://127.0.0.1:{server.bridge.port}"})
+        node.done("POST", f"{SHOWN}/schemas", {"name": "many"})
+        storage = StorageDescriptor(
+            cols=[FieldSchema("id", "bigint", None)], numBuckets=-1, parameters={}, bucketCols=[], sortCols=[], serdeInfo=SerDeInfo(parameters={}),
+        )  # fmt: skip
+        with server.client() as client:
+            for name in NAMES:
+                client.create_table(Table(
+                    tableName=name, dbName="many", sd=storage, partitionKeys=[], parameters={"EXTERNAL": "TRUE"}, tableType="EXTERNAL_TABLE",
+                ))  # fmt: skip
+        yield Held(node, server.bridge, "many", _heard(_THRIFT), most=2)
+
+
+@contextmanager
 def _iceberg(_request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
     away = folder / "away"
     with wire.node_over(away) as source:
@@ -146,7 +166,7 @@ def _iceberg(_request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
         yield Held(far.node, far.bridge, "many", _heard(requests), most=1)
 
 
-KINDS = {"jdbc-postgresql": _postgresql, "jdbc-mysql": _mysql, "iceberg-rest": _iceberg}
+KINDS = {"jdbc-postgresql": _postgresql, "jdbc-mysql": _mysql, "hive": _hive, "iceberg-rest": _iceberg}
 
 
 @pytest.fixture(scope="module", params=KINDS)
