@@ -31,7 +31,7 @@ CALLERS = {
 NAMES = {
     "prefix": "lake.main", "namespace": "a", "table": "t", "view": "v", "m": "lake", "c": "main", "s": "a", "v": "v", "u": "ana", "g": "crew", "r": "hands",
     "type": "SCHEMA", "fullName": "main.a", "id": "1", "p": "nyc", "step": "s", "namespace_id": "lance$a", "table_id": "lance$a$t", "index_name": "i", "transaction_id": "lance$a$t$x",
-    "template": "nyc", "job": "1", "model": "churn", "alias": "new", "version": "0", "fileset": "f", "topic": "o", "function": "f", "policy": "keep", "handle": "none",
+    "template": "nyc", "job": "1", "model": "churn", "alias": "new", "version": "0", "fileset": "f", "topic": "o", "function": "f", "policy": "keep", "handle": "none", "plan": "none",
 }  # fmt: skip
 RUN = "01234567-0123-4567-89ab-0123456789ab"
 CATALOG = {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
@@ -54,7 +54,7 @@ BODIES: dict[str, object] = {
     "issue-token": b"grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=lim_1_wrong",
     "create-namespace": {"namespace": ["n"]}, "update-properties": {"updates": {"k": "v"}},
     "register-table": {"name": "n", "metadata-location": "file:///x"}, "create-table": {"name": "n", "schema": wire.SCHEMA},
-    "commit-table": {"updates": [wire.set_properties(k="v")]}, "report-metrics": {"report-type": "scan-report"}, "plan-scan": {},
+    "commit-table": {"updates": [wire.set_properties(k="v")]}, "report-metrics": {"report-type": "scan-report"}, "plan-scan": {}, "load-tasks": {"plan-task": "none"},
     "rename-table": {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "n"}},
     "commit-transaction": {
         "table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [wire.set_properties(k="v")]}]

@@ -26,6 +26,7 @@ LEFT_OUT = {
     "pipeline_run": "runs of this server's runners",
     "run_finding": "as the runs",
     "run_step": "as the runs",
+    "scan_plan": "plans of scans, for an hour",
     "sqlpp_lock": "locks of statements that run now",
     "sqlpp_lock_node": "nodes that hold such locks",
     "sqlpp_request": "statements that run now, or did a moment ago",

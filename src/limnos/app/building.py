@@ -78,6 +78,7 @@ class Built(NamedTuple):
         services.sources.close()
         await services.locks.close()
         services.sqlpp_chores.close()
+        services.scan_flights.close()
         services.scan_chores.close()
         services.engine.close()
         with suppress(TimeoutError):
@@ -197,6 +198,10 @@ def defaults_of(settings: Settings, allowed: Allowed, *, storages: Storages) -> 
         sqlpp_compact_files=settings.sqlpp.compact_files,
         sqlpp_snapshots_keep_ms=settings.sqlpp.snapshots_keep_s * 1000,
         scan_files_max=settings.planning.files_max,
+        scan_wait_s=settings.planning.wait_s,
+        scan_keep_ms=settings.planning.keep_s * 1000,
+        scan_plans_max=settings.planning.plans_max,
+        scan_mode=settings.planning.mode or "",
         sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
         storages=storages,
         audit=audit_rules_of(settings.audit),

@@ -577,6 +577,21 @@ class Planning(Section):
         default=2_000,
         description="How many files of a scan one answer names, as far as manifests are not larger; the rest is fetched by plan tasks.",
     )
+    wait_s: NonNegativeFloat = Field(
+        default=20.0,
+        description="How long an answer waits for a plan, in seconds, before it says `submitted` and has the client come again. PyIceberg does not come again.",
+    )
+    keep_s: PositiveInt = Field(
+        default=3_600, description="How long what is left of a plan can be fetched, in seconds."
+    )
+    plans_max: PositiveInt = Field(
+        default=100,
+        description="Plans of one user of which something is left to be fetched; for one more the oldest is forgotten.",
+    )
+    mode: Literal["client", "server"] | None = Field(
+        default=None,
+        description="Where clients are told to plan scans (`scan-planning-mode`), unless a table's property `scan-planning-mode` says it. Unset: as they like.",
+    )
 
 
 class Jobs(Section):

@@ -66,6 +66,14 @@ class Defaults(NamedTuple):
     """How long states of a dataset are kept that others followed."""
     scan_files_max: int = 2_000
     """How many files of a scan one answer names."""
+    scan_wait_s: float = 20.0
+    """How long an answer waits for a plan before it says that it is worked on."""
+    scan_keep_ms: int = 3_600_000
+    """How long what is left of a plan can be fetched."""
+    scan_plans_max: int = 100
+    """How many plans of one user are kept."""
+    scan_mode: str = ""
+    """Where clients are told to plan scans: client or server, empty for what they like."""
     sqlpp_debris_ms: int = 259_200_000
     """How old what killed statements left is before it goes; 0: it stays."""
     storages: Storages = Storages()

@@ -71,6 +71,7 @@ class Scan:
         self._files = ctx.services.files
         self._chores = ctx.services.scan_chores
         self._scanned = scanned
+        self.asker = scanned.asker
         self._aim = msgspec.json.encode(aim)
         self._asked = msgspec.json.encode(scanned.asked)
         self.aim = aim
@@ -93,7 +94,7 @@ class Scan:
         return Told(found[0], found[1], int(found[2]))
 
     async def _do(self, name: str, *parts: bytes) -> list[bytes]:
-        return await self._chores.do(name, self._aim, self._asked, *parts, caller=self._scanned.asker.name)
+        return await self._chores.do(name, self._aim, self._asked, *parts, caller=self.asker.name)
 
     async def _read(self, locations: Sequence[str]) -> list[bytes]:
         return await each_of(locations, self._read_one, at_once=AT_ONCE)

@@ -36,6 +36,7 @@ from limnos.services.sqlpp_compaction import COMPACT, TEND, CompactPayload
 from limnos.services.sqlpp_results import EXPIRED_AT_ONCE
 from limnos.store.idempotency import PRUNED_AT_ONCE
 from limnos.store.pipelines import declarations_prune
+from limnos.store.scan_plans import EXPIRED_AT_ONCE as PLANS_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -156,6 +157,8 @@ async def _prune_runs(work: Work, payload: NoPayload) -> Outcome:
 async def _prune_results(work: Work, payload: NoPayload) -> Outcome:
     del payload
     while await work.submit(lambda tx: tx.requests.expire(EXPIRED_AT_ONCE)) == EXPIRED_AT_ONCE:
+        pass
+    while await work.submit(lambda tx: tx.scan_plans.expire()) == PLANS_AT_ONCE:
         pass
     return Outcome()
 

@@ -661,6 +661,21 @@ sqlpp_result = Table(
     PrimaryKeyConstraint("handle", "number"),
 )
 
+scan_plan = Table(
+    "scan_plan",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_name", Text, nullable=False),
+    Column("user_id", Id, nullable=False),
+    Column("table_id", Id, nullable=False),
+    Column("scan", LargeBinary, nullable=False),
+    Column("parts", Text, nullable=False),
+    Column("cancelled", Integer, nullable=False),
+    Column("expires_at", Id, nullable=False),
+)
+Index("scan_plan_user", scan_plan.c.user_name)
+Index("scan_plan_expires", scan_plan.c.expires_at)
+
 dependency = Table(
     "dependency",
     metadata,

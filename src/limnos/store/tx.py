@@ -31,6 +31,7 @@ from limnos.store.protection import ProtectionWrites
 from limnos.store.restrictions import RestrictionWrites
 from limnos.store.roles import RoleWrites
 from limnos.store.runs import RunWrites
+from limnos.store.scan_plans import ScanPlanWrites
 from limnos.store.sqlpp_locks import SqlppLockWrites
 from limnos.store.sqlpp_requests import RequestWrites
 from limnos.store.statistics import StatisticWrites
@@ -221,6 +222,11 @@ class Tx:
     def requests(self) -> RequestWrites:
         """Requests of the query service that take a while."""
         return RequestWrites(self)
+
+    @property
+    def scan_plans(self) -> ScanPlanWrites:
+        """Plans of scans of which something is left to be fetched."""
+        return ScanPlanWrites(self)
 
     @property
     def webhooks(self) -> WebhookWrites:

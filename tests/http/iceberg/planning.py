@@ -7,6 +7,7 @@ from typing import Any
 
 from pyiceberg.types import StructType
 
+from limnos.services.chores import OwnChores
 from tests.http.driver import Answer, Node
 from tests.http.iceberg import wire
 from tests.manifests import Fields, listed, manifest, manifest_list
@@ -18,6 +19,7 @@ class Written:
     """A table `a.NAME` to which snapshots are added with the manifests that a test wants."""
 
     def __init__(self, node: Node, name: str = "t", **more: object) -> None:
+        node.built.services.scan_chores = OwnChores()  # tests/integration has the processes
         made = wire.make_table(node, "a", name, **more)
         self.node = node
         self.name = name
@@ -43,7 +45,7 @@ class Written:
     ) -> Json:
         """Write a manifest; returns it as a list tells of it."""
         data = manifest(entries, version=version, partition=partition)
-        more.setdefault("snapshot", self.snapshots + 1)
+        more.setdefault("snapshot", 100 * (self.snapshots + 1))
         return listed(self.write(name, data), data, **{"added_files_count": len(entries), **more})
 
     def commit(self, manifests: Sequence[Fields], *, operation: str = "append", version: int = 3) -> int:

@@ -122,13 +122,15 @@ def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
     for method, path, body in (
         ("GET", "", None), ("HEAD", "", None), ("POST", "", updates), ("DELETE", "", None),
         ("POST", "/metrics", {"report-type": "scan-report"}), ("POST", "/unregister", None), ("GET", "/credentials", None), ("POST", "/plan", {}),
+        ("GET", "/plan/{plan}", None), ("DELETE", "/plan/{plan}", None), ("POST", "/tasks", {"plan-task": "none"}),
     ):  # fmt: skip
-        own = f"drop_{who}" if method == "DELETE" else f"leave_{who}" if path == "/unregister" else "t"
-        found[f"{method} {table}{path}", "table"] = (method, f"{there}/tables/{own}{path}", body)
-        found[f"{method} {table}{path}", "no table"] = (method, f"{there}/tables/gone{path}", body)
-        found[f"{method} {table}{path}", "no namespace"] = (method, f"{gone}/tables/t{path}", body)
+        route, path = f"{method} {table}{path}", path.replace("{plan}", "none")  # noqa: PLW2901 - it is told and asked differently
+        own = f"drop_{who}" if (method, path) == ("DELETE", "") else f"leave_{who}" if path == "/unregister" else "t"
+        found[route, "table"] = (method, f"{there}/tables/{own}{path}", body)
+        found[route, "no table"] = (method, f"{there}/tables/gone{path}", body)
+        found[route, "no namespace"] = (method, f"{gone}/tables/t{path}", body)
         closed = wire.table_path("closed", "gone")
-        found[f"{method} {table}{path}", "no table in a closed namespace"] = (method, f"{closed}{path}", body)
+        found[route, "no table in a closed namespace"] = (method, f"{closed}{path}", body)
     location = f"{Path(str(files['warehouse']))}/staged_{who}"
     staged = {"requirements": [{"type": "assert-create"}], "updates": wire.creation(f"file://{location}")}
     found |= {

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from tests.http.driver import Node, grant
-from tests.http.iceberg.planning import Written
-from tests.http.iceberg.wire import error_of
-from tests.manifests import data_file, entry
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg import wire
+from tests.http.iceberg.planning import Written, paths_of
+from tests.http.iceberg.wire import ROOT, drop_for_good, error_of, table_path
+from tests.manifests import data_file, entry, listed, manifest
 
 
 def long(value: int) -> bytes:
@@ -57,3 +61,257 @@ def test_a_right_to_rows(lake: Node) -> None:
 
     assert table.plan(user="reader").status == 200
     assert error_of(table.plan(user="writer"))[:2] == (403, "ForbiddenException")
+
+
+def many(node: Node, *, manifests: int = 3) -> Written:
+    """A table of some manifests with two files each."""
+    table = Written(node)
+    told = [
+        table.manifest(f"m{n}.avro", [entry(data_file(f"{table.location}/data/{n}{each}.parquet")) for each in "ab"])
+        for n in range(manifests)
+    ]
+    table.commit(told)
+    return table
+
+
+def steer(node: Node, **settings: object) -> None:
+    """Give a node other settings of planning."""
+    node.built.services.defaults = node.built.services.defaults._replace(**settings)  # type: ignore[arg-type]
+
+
+def test_a_plan_in_parts(lake: Node) -> None:
+    """More files than one answer names are fetched by plan tasks, each file by one of them; whoever comes back for the plan is told the same."""
+    table = many(lake)
+    steer(lake, scan_files_max=3)
+
+    planned = table.plan().json()
+    again = lake.get(f"{table.path}/plan/{planned['plan-id']}").json()
+    fetched = [lake.post(f"{table.path}/tasks", {"plan-task": each}) for each in planned["plan-tasks"]]
+
+    assert (planned["file-scan-tasks"], len(planned["plan-tasks"])) == ([], 3)
+    assert again == {key: value for key, value in planned.items() if key != "plan-id"}
+    assert [paths_of(each) for each in fetched] == [[f"{n}a.parquet", f"{n}b.parquet"] for n in range(3)]
+
+
+def test_a_plan_is_come_back_for(lake: Node) -> None:
+    """Where an answer waits for nothing, a plan is submitted, and there when somebody comes back."""
+    table = many(lake)
+    steer(lake, scan_wait_s=0.0)
+
+    planned = table.plan().json()
+    steer(lake, scan_wait_s=30.0)
+    found = lake.get(f"{table.path}/plan/{planned['plan-id']}")
+
+    assert (planned.keys(), planned["status"]) == ({"plan-id", "status"}, "submitted")
+    assert (found.json()["status"], len(paths_of(found))) == ("completed", 6)
+
+
+def test_another_node_answers(lake: Node) -> None:
+    """A plan whose node has gone is worked out by whoever is asked next."""
+    table = many(lake)
+    steer(lake, scan_wait_s=0.0)
+    planned = table.plan().json()
+
+    lake.runner.run(_forget(lake))
+    steer(lake, scan_wait_s=30.0)
+
+    assert len(paths_of(lake.get(f"{table.path}/plan/{planned['plan-id']}"))) == 6
+
+
+async def _forget(node: Node) -> None:
+    node.built.services.scan_flights.close()
+
+
+def test_a_plan_is_cancelled(lake: Node) -> None:
+    """A plan that was cancelled says so, and its tasks are gone; what worked on it has ended."""
+    table = many(lake)
+    steer(lake, scan_files_max=3)
+    parted = table.plan().json()
+    steer(lake, scan_wait_s=0.0)
+    submitted = table.plan().json()
+
+    answers = [lake.delete(f"{table.path}/plan/{each['plan-id']}").status for each in (parted, submitted)]
+
+    assert answers == [204, 204]
+    assert len(lake.built.services.scan_flights) == 0
+    for each in (parted, submitted):
+        assert lake.get(f"{table.path}/plan/{each['plan-id']}").json() == {"status": "cancelled"}
+    assert error_of(lake.post(f"{table.path}/tasks", {"plan-task": parted["plan-tasks"][0]}))[:2] == NO_TASK
+
+
+NO_PLAN, NO_TASK = (404, "NoSuchPlanIdException"), (404, "NoSuchPlanTaskException")
+
+
+def test_plans_are_their_makers(lake: Node) -> None:
+    """Somebody else's plan, one of another table, one that was made up or has expired is no plan."""
+    table, other = many(lake), Written(lake, "other")
+    steer(lake, scan_files_max=3)
+    grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    planned = table.plan().json()
+    plan_id, task = planned["plan-id"], planned["plan-tasks"][0]
+    made_up = [
+        "",
+        "x",
+        "0" * 32,
+        f"{plan_id}-",
+        f"{plan_id}-3",
+        f"{plan_id}--1",
+        f"{plan_id}-٣",
+        f"{plan_id}-{'9' * 40}",
+        task.upper(),
+    ]
+
+    asked = [
+        lake.get(f"{table.path}/plan/{plan_id}", user="reader"),
+        lake.get(f"{other.path}/plan/{plan_id}"),
+        lake.get(f"{table.path}/plan/{'0' * 32}"),
+        lake.delete(f"{table.path}/plan/x"),
+    ]
+    fetched = [lake.post(f"{table.path}/tasks", {"plan-task": each}) for each in made_up]
+    fetched += [
+        lake.post(f"{table.path}/tasks", {"plan-task": task}, user="reader"),
+        lake.post(f"{other.path}/tasks", {"plan-task": task}),
+    ]
+    with at_ms(lake, 3_600_001):
+        late = lake.post(f"{table.path}/tasks", {"plan-task": task})
+
+    assert {error_of(each)[:2] for each in asked} == {NO_PLAN}
+    assert {error_of(each)[:2] for each in (*fetched, late)} == {NO_TASK}
+    assert lake.post(f"{table.path}/tasks", {"plan-task": task}).status == 200
+
+
+@contextmanager
+def at_ms(node: Node, later_ms: int) -> Iterator[None]:
+    """Set a node's clock forward."""
+    clock = node.built.services.store.time
+    now = clock.now_ms
+    clock.now_ms = lambda: now() + later_ms  # type: ignore[method-assign]
+    yield
+    clock.now_ms = now  # type: ignore[method-assign]
+
+
+def test_a_plan_of_a_table_that_changes(lake: Node) -> None:
+    """A plan goes with a renamed table and its older snapshot; it ends with the right to the table, and with the table."""
+    table = many(lake)
+    steer(lake, scan_files_max=3)
+    role = grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    task = table.plan(user="reader").json()["plan-tasks"][0]
+    body = {"plan-task": task}
+    table.commit([])
+    ends = {end: {"namespace": ["a"], "name": name} for end, name in (("source", "t"), ("destination", "u"))}
+
+    lake.post(f"{ROOT}/tables/rename", ends)
+    moved, gone = (
+        lake.post(f"{table_path('a', 'u')}/tasks", body, user="reader"),
+        lake.post(f"{table.path}/tasks", body, user="reader"),
+    )
+    lake.done("DELETE", f"{API}/lake/roles/{role}")
+    revoked = lake.post(f"{table_path('a', 'u')}/tasks", body, user="reader")
+
+    assert paths_of(moved) == ["0a.parquet", "0b.parquet"]
+    assert error_of(gone)[:2] == (404, "NoSuchTableException")
+    assert error_of(revoked)[:2] == (403, "ForbiddenException")
+
+
+def test_a_table_of_the_same_name(lake: Node) -> None:
+    """What comes after a table of its name has none of its plans."""
+    table = many(lake)
+    steer(lake, scan_files_max=3)
+    body = {"plan-task": table.plan().json()["plan-tasks"][0]}
+
+    drop_for_good(lake, table.path)
+    Written(lake)
+
+    assert error_of(lake.post(f"{table.path}/tasks", body))[:2] == NO_TASK
+
+
+def test_files_that_are_not_there(lake: Node) -> None:
+    """A manifest that is missing is 404 as a missing file, a damaged one 500 with its name; one that lies elsewhere is not read."""
+    missing, damaged, elsewhere, bomb = (Written(lake, name) for name in ("missing", "damaged", "elsewhere", "bomb"))
+    good = manifest([entry(data_file("file:///x.parquet"))])
+    missing.commit([listed(f"{missing.location}/metadata/gone.avro", good)])
+    damaged.commit([listed(damaged.write("m.avro", good[:-40]), good)])
+    elsewhere.commit([listed(damaged.write("good.avro", good), good)])
+    bomb.write("snap-1.avro", b"Obj\x01" + b"\xff" * 100)
+    wire.commit(
+        lake,
+        "a",
+        "bomb",
+        updates=[wire.snapshot(1, manifest_list=f"{bomb.location}/metadata/snap-1.avro"), wire.point(1)],
+    )
+
+    told = [error_of(each.plan()) for each in (missing, damaged, elsewhere, bomb)]
+
+    assert [each[:2] for each in told] == [
+        (404, "NotFoundException"), (500, "ServiceFailureException"), (406, "UnsupportedOperationException"), (500, "ServiceFailureException"),
+    ]  # fmt: skip
+    assert "m.avro" in told[1][2]
+    assert "outside of its location" in told[2][2]
+
+
+def deep(levels: int) -> object:
+    """A filter that nests."""
+    found: object = {"type": "is-null", "term": "city"}
+    for _ in range(levels):
+        found = {"type": "not", "child": found}
+    return found
+
+
+BAD: dict[str, dict[str, object]] = {
+    "unknown snapshot": {"snapshot_id": 99}, "unknown column": {"filter": {"type": "eq", "term": "nowhere", "value": 1}},
+    "unknown field": {"select": ["nowhere"]}, "unknown field of statistics": {"stats_fields": ["nowhere"]},
+    "another type": {"filter": {"type": "eq", "term": "id", "value": "x"}}, "a truth": {"filter": {"type": "eq", "term": "id", "value": True}},
+    "starts with": {"filter": {"type": "starts-with", "term": "id", "value": "1"}}, "no number": {"filter": {"type": "is-nan", "term": "city"}},
+    "no filter": {"filter": {"type": "sort", "term": "id"}}, "a list": {"filter": []}, "a text": {"filter": "id > 1"}, "half a filter": {"filter": {"type": "and", "left": True}},
+    "a nameless column": {"filter": {"type": "is-null", "child": {"type": "reference"}}}, "unknown id": {"filter": {"type": "is-null", "child": {"type": "reference", "id": 77}}},
+    "a case": {"filter": {"type": "is-null", "term": "ID"}}, "too deep": {"filter": deep(400)}, "both": {"snapshot_id": 1, "start_snapshot_id": 1, "end_snapshot_id": 1},
+    "no end": {"start_snapshot_id": 1}, "no start": {"end_snapshot_id": 1}, "no ancestor": {"start_snapshot_id": 100, "end_snapshot_id": 99}, "fewer than no rows": {"min_rows_requested": -1},
+    "a number of more bits": {"snapshot_id": 1 << 64}, "values that are none": {"filter": {"type": "in", "term": "id", "values": 1}},
+}  # fmt: skip
+
+
+def test_requests_that_are_none(lake: Node) -> None:
+    """What asks for nothing that can be is refused with words, whatever it is that is wrong."""
+    table = many(lake)
+
+    told = {what: error_of(table.plan(**asked)) for what, asked in BAD.items()}
+
+    assert {what: each[:2] for what, each in told.items() if each[:2] != (400, "IllegalArgumentException")} == {}
+
+
+def test_a_filter_of_many_levels(lake: Node) -> None:
+    """A filter of 10,000 levels, and one of a megabyte of values, cost an answer and no server."""
+    table = many(lake)
+    nested = b'{"filter":' + b'{"type":"not","child":' * 10_000 + b"true" + b"}" * 10_001
+    values = {"type": "in", "term": "city", "values": [f"city {n:060}" for n in range(14_000)]}
+
+    far, large = lake.ask("POST", f"{table.path}/plan", nested), table.plan(filter=values)
+
+    assert far.status == 400
+    assert (large.status, len(paths_of(large))) == (200, 6)
+    assert table.plan().status == 200
+
+
+def test_what_was_appended(lake: Node) -> None:
+    """Between two snapshots lies what appends added, and nothing of what others rewrote."""
+    table = Written(lake)
+    told = []
+    for n in range(3):
+        told.append(table.manifest(f"m{n}.avro", [entry(data_file(f"{table.location}/data/{n}.parquet"))]))
+        table.commit(told)
+    table.commit(
+        [table.manifest("m3.avro", [entry(data_file(f"{table.location}/data/3.parquet"))])], operation="overwrite"
+    )
+
+    assert table.paths(start_snapshot_id=100, end_snapshot_id=300) == ["1.parquet", "2.parquet"]
+    assert table.paths(start_snapshot_id=100, end_snapshot_id=400) == ["1.parquet", "2.parquet"]
+    assert table.paths(start_snapshot_id=300, end_snapshot_id=300) == []
+    assert table.paths(snapshot_id=200) == ["0.parquet", "1.parquet"]
+    assert table.paths() == ["3.parquet"]
+
+
+def test_a_few_rows_are_enough(lake: Node) -> None:
+    """Who asks for some rows gets no more files than hold them for sure."""
+    table = many(lake)
+
+    assert [len(table.paths(min_rows_requested=rows)) for rows in (1, 15, 1_000)] == [1, 2, 6]

@@ -182,11 +182,14 @@ class _Reader:
             )
         return cast("BooleanExpression", _UNARY[kind](Reference(name)))
 
-    def _compared(self, kind: str, column: tuple[str, IcebergType], *, value: object) -> BooleanExpression:
+    def _compared(self, kind: str, column: tuple[str, IcebergType], *, value: object) -> BooleanExpression | None:
         name, sort = column
         if kind.endswith("starts-with") and not isinstance(sort, StringType):
             raise BadRequest(f"The filter asks how column {name} of type {sort} begins: only strings begin so")
-        return cast("BooleanExpression", _COMPARED[kind](Reference(name), literal_of(sort, value)))
+        literal = literal_of(sort, value)
+        if isinstance(literal, (AboveMax, BelowMin)):
+            return None  # the library would take it for true, of rows without a value too
+        return cast("BooleanExpression", _COMPARED[kind](Reference(name), literal))
 
     def _column(self, term: object) -> tuple[str, IcebergType] | None:
         """Return the name and type of the column that a term is; None for what is more than a column, or cannot be compared. Raises BadRequest."""

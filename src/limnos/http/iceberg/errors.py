@@ -21,6 +21,8 @@ _NOT_FOUND = {
     "view": "NoSuchViewException",
     "catalog": "NoSuchWarehouseException",
     "metalake": "NoSuchWarehouseException",
+    "plan": "NoSuchPlanIdException",
+    "plan-task": "NoSuchPlanTaskException",
 }
 _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.KeyReused, 400, "IdempotencyKeyReused"),

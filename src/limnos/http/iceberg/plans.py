@@ -1,4 +1,4 @@
-"""Routes that plan scans: plan one, fetch more of it.
+"""Routes that plan scans: plan one, come back for it, fetch more of it, cancel it.
 
 May import `access`, `formats` for the shape of a request, `model`, `names`, `services` and the shared modules of `limnos.http`. What was planned becomes an answer
 in `_scan_tasks` alone.
@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from secrets import token_hex
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from limnos.formats.scans.request import ScanRequest
+from limnos.http.iceberg.errors import error_response
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
 from limnos.http.iceberg.vended import delegates_of, entry_of
-from limnos.http.response import JSON, NO_STORE, Response
+from limnos.http.response import JSON, NO_STORE, Response, no_content
+from limnos.model import errors
 from limnos.model.errors import BadRequest
-from limnos.services import scans
+from limnos.services import scan_plans, scans
 from limnos.services.credentials import table_credentials, vends
+from limnos.services.scans import Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -30,47 +32,110 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.names.path import Levels
     from limnos.services.context import Context
-    from limnos.services.scans import Scanned, Told
+    from limnos.services.scan_plans import Planned
+    from limnos.services.scans import Scanned
     from limnos.services.scene import Scope
 
 T = TypeVar("T")
 LOOK_S: Final = 0.5
 """How often it is looked whether who asked is still there."""
+EVERYTHING: Final = ScanRequest()
+NOTHING: Final = Told(b"", b"", 0)
+_FAILURES: Final = (
+    errors.BadRequest,
+    errors.MissingFile,
+    errors.InvalidTable,
+    errors.Unsupported,
+    errors.StorageFailed,
+    errors.TooLarge,
+)
+"""What a plan may come to, as told to who comes back for it."""
+
+
+class FetchTasks(msgspec.Struct, rename="kebab"):
+    """The body of a request for more of a plan."""
+
+    plan_task: str
 
 
 async def scan_plan(request: Request, ctx: Context) -> Response:
-    """POST plan: the files of a scan."""
-    scope, params = split(request, ctx, 2)
-    path = (*levels_of(params[0]), name_of(params[1]))
+    """POST plan: the files of a scan, or what is to be asked for to have them."""
     asked = request.decode(await request.body(), ScanRequest)
     asked.check()
+    seen = await _seen(request, ctx, asked=asked)
+    planned = await unless_gone(request.is_gone, scan_plans.plan_begin(ctx, seen.scanned))
+    return await _planned(request, ctx, seen=seen, planned=planned, head=b'"plan-id":"%b",' % planned.plan_id.encode())
+
+
+async def plan_load(request: Request, ctx: Context) -> Response:
+    """GET a plan: as far as it is worked out."""
+    seen = await _seen(request, ctx)
+    try:
+        planned = await unless_gone(request.is_gone, scan_plans.plan_load(ctx, seen.scanned, seen.plan_id))
+    except _FAILURES as error:
+        told = error_response(error, operation="load-plan").body
+        return Response(200, b'{"status":"failed",' + told.removeprefix(b"{"), (JSON, NO_STORE))
+    return await _planned(request, ctx, seen=seen, planned=planned)
+
+
+async def plan_cancel(request: Request, ctx: Context) -> Response:
+    """DELETE a plan: nobody wants it any more."""
+    seen = await _seen(request, ctx)
+    await scan_plans.plan_cancel(ctx, seen.scanned, seen.plan_id)
+    return no_content()
+
+
+async def tasks_load(request: Request, ctx: Context) -> Response:
+    """POST tasks: the files of one task of a plan."""
+    body = request.decode(await request.body(), FetchTasks)
+    seen = await _seen(request, ctx)
+    told = await unless_gone(request.is_gone, scan_plans.tasks_load(ctx, seen.scanned, body.plan_task))
+    return _scan_tasks(told)
+
+
+class Seen(NamedTuple):
+    """The table of a request, decided on, and the plan that it names."""
+
+    scope: Scope
+    path: Levels
+    scanned: Scanned
+    plan_id: str = ""
+
+
+async def _seen(request: Request, ctx: Context, *, asked: ScanRequest = EVERYTHING) -> Seen:
+    """Decide on the scan of the table that a request is about."""
+    scope, params = split(request, ctx, 3 if request.method != "POST" else 2)
+    path = (*levels_of(params[0]), name_of(params[1]))
     through = through_of(request) if request.query_string else ()
     scanned = await ctx.read(scope, lambda scene: scans.scan_look(scene, path, asked=asked, through=through))
-    told = await unless_gone(request.is_gone, _planned(ctx, scanned))
-    head = b'"status":"completed","plan-id":' + msgspec.json.encode(token_hex(16))
-    credentials = await _credentials(request, ctx, scope=scope, path=path, scanned=scanned)
-    return _scan_tasks(told, head=head, credentials=credentials)
+    return Seen(scope, path, scanned, name_of(params[2]) if len(params) > 2 else "")
 
 
-async def _planned(ctx: Context, scanned: Scanned) -> Told:
-    scan = await scans.scan_of(ctx, scanned)
-    return await scan.tasks(await scan.needed())
+async def _planned(request: Request, ctx: Context, *, seen: Seen, planned: Planned, head: bytes = b"") -> Response:
+    if not planned.is_complete:
+        status = b"cancelled" if planned.is_cancelled else b"submitted"
+        return Response(200, b'{%b"status":"%b"}' % (head, status), (JSON, NO_STORE))
+    credentials = await _credentials(request, ctx, seen=seen)
+    tasks = b'"plan-tasks":%b,' % msgspec.json.encode(planned.tasks) if planned.tasks else b""
+    return _scan_tasks(
+        planned.told or NOTHING, head=b'%b"status":"completed",%b' % (head, tasks), credentials=credentials
+    )
 
 
-async def _credentials(request: Request, ctx: Context, *, scope: Scope, path: Levels, scanned: Scanned) -> bytes:
+async def _credentials(request: Request, ctx: Context, *, seen: Seen) -> bytes:
     """Spell the credentials that a client asked for, where the catalog gives some out."""
-    if not (delegates_of(request) and vends(scanned.place.catalog.properties)):
+    if not (delegates_of(request) and vends(seen.scanned.place.catalog.properties)):
         return b""
-    found = await table_credentials(ctx, scope, levels=path)
+    found = await table_credentials(ctx, seen.scope, levels=seen.path)
     if found is None:
         return b""
-    return b',"storage-credentials":' + msgspec.json.encode([entry_of(found, scope, levels=path)])
+    return b',"storage-credentials":' + msgspec.json.encode([entry_of(found, seen.scope, levels=seen.path)])
 
 
-def _scan_tasks(told: Told, *, head: bytes, credentials: bytes = b"") -> Response:
+def _scan_tasks(told: Told, *, head: bytes = b"", credentials: bytes = b"") -> Response:
     """Answer with what was planned. Delete files are left out where there are none, as clients insist that tasks refer to them."""
     deletes = b"".join((b'"delete-files":[', told.deletes, b"],")) if told.deletes else b""
-    body = b"".join((b"{", head, b",", deletes, b'"file-scan-tasks":[', told.files, b"]", credentials, b"}"))
+    body = b"".join((b"{", head, deletes, b'"file-scan-tasks":[', told.files, b"]", credentials, b"}"))
     return Response(200, body, (JSON, NO_STORE))
 
 

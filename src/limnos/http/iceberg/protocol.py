@@ -99,6 +99,9 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         asks=(Action.TABLE_READ,),
         body_bytes_max=PLAN_BYTES_MAX,
     ),
+    Route("GET", "/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan}", plans.plan_load, "load-plan"),
+    Route("DELETE", "/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan}", plans.plan_cancel, "cancel-plan"),
+    Route("POST", "/{prefix}/namespaces/{namespace}/tables/{table}/tasks", plans.tasks_load, "load-tasks"),
     Route("POST", "/{prefix}/tables/rename", tables.table_rename, "rename-table"),
     Route(
         "POST",
@@ -152,7 +155,7 @@ KEYED: dict[str, Keyed] = {
 }
 """Operations for which an `Idempotency-Key` counts, and how each is answered again."""
 
-ENDPOINTS = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES)
+ENDPOINTS = tuple(f"{route.method} /v1{route.path}".replace("{plan}", "{plan-id}") for route in CATALOG_ROUTES)
 PASSED_ON = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES if route.operation in HANDLERS)
 """Those that are served of a catalog which shows another one, too: its scans are planned where they are read."""
 

@@ -1,0 +1,86 @@
+"""Plans of scans of which something is left to be fetched: what each is of, whose, and in which parts it is told.
+
+May import `model` and the room's `sql`. Nothing that anybody decides or caches rests on these rows, so they leave no change. What a plan names is worked out
+from its row whenever it is asked for: no row holds a result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.store.sql import Query, Row, Sql
+
+if TYPE_CHECKING:
+    from limnos.model.principals import Asker
+    from limnos.store.sql import Params
+    from limnos.store.tx import Tx
+
+_OWN = "user_name = :user AND user_id = :user_id"
+FIND = Sql(
+    f"SELECT id, scan, parts, cancelled FROM scan_plan WHERE id = :id AND table_id = :table AND {_OWN} AND expires_at > :now"
+)
+INSERT = Sql(
+    "INSERT INTO scan_plan (id, user_name, user_id, table_id, scan, parts, cancelled, expires_at)"
+    " VALUES (:id, :user, :user_id, :table, :scan, :parts, 0, :expires)"
+)
+PARTS = Sql("UPDATE scan_plan SET parts = :parts WHERE id = :id")
+CANCEL = Sql("UPDATE scan_plan SET cancelled = 1 WHERE id = :id")
+OLDER = Sql(f"SELECT id FROM scan_plan WHERE {_OWN} ORDER BY expires_at DESC, id LIMIT 1000 OFFSET :keep")
+DELETE = Sql("DELETE FROM scan_plan WHERE id = :id")
+OVER = Sql("SELECT id FROM scan_plan WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit")
+
+
+class ScanPlan(NamedTuple):
+    """A plan: `scan` is what it is of, `parts` a JSON array of the parts in which it is told, empty while nobody knows them."""
+
+    id: str
+    scan: bytes
+    parts: str = ""
+    is_cancelled: bool = False
+
+
+EXPIRED_AT_ONCE: Final = 500
+
+
+def plan_query(plan_id: str, *, table_id: int, asker: Asker, now_ms: int) -> Query:
+    """Ask for a plan of a table by its id, for whose it is."""
+    return FIND, {"id": plan_id, "table": table_id, "user": asker.name, "user_id": asker.id, "now": now_ms}
+
+
+def plan_of(rows: list[Row]) -> ScanPlan | None:
+    """The plan of a row, None where there is none."""
+    if not rows:
+        return None
+    ((found, scan, parts, cancelled),) = rows
+    return ScanPlan(found, bytes(scan), parts, bool(cancelled))
+
+
+class ScanPlanWrites:
+    """What becomes of plans in the store."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def insert(self, plan: ScanPlan, *, asker: Asker, table_id: int, keep_ms: int, most: int) -> None:
+        """Take note of a plan; the oldest of its user's go when there are too many."""
+        whose: Params = {"user": asker.name, "user_id": asker.id}
+        self.tx.count(INSERT, {
+            "id": plan.id, **whose, "table": table_id, "scan": plan.scan, "parts": plan.parts, "expires": self.tx.now_ms + keep_ms,
+        })  # fmt: skip
+        for (older,) in self.tx.rows(OLDER, {**whose, "keep": most}):
+            self.tx.count(DELETE, {"id": older})
+
+    def tell(self, plan_id: str, parts: str) -> None:
+        """Note in which parts a plan is told."""
+        self.tx.count(PARTS, {"id": plan_id, "parts": parts})
+
+    def cancel(self, plan_id: str) -> None:
+        """Note that nobody wants a plan any more."""
+        self.tx.count(CANCEL, {"id": plan_id})
+
+    def expire(self) -> int:
+        """Forget what was kept long enough; returns how many."""
+        found = self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": EXPIRED_AT_ONCE})
+        for (each,) in found:
+            self.tx.count(DELETE, {"id": each})
+        return len(found)

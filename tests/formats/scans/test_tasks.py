@@ -1,0 +1,209 @@
+"""Plans as functions of manifests: which deletes apply, what of a filter is left, what a file inherits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from pyiceberg.types import DateType, NestedField, StructType
+
+from limnos.formats.scans.manifests import list_read
+from limnos.formats.scans.manifests import listed as told_of
+from limnos.formats.scans.request import Aim, Needed, ScanRequest
+from limnos.formats.scans.tasks import manifests_of, tasks_of
+from tests.manifests import EQUALITY, EXISTING, POSITIONS, Fields, data_file, entry, listed, manifest, manifest_list
+
+SCHEMA: dict[str, object] = {
+    "type": "struct", "schema-id": 0,
+    "fields": [
+        {"id": 1, "name": "id", "required": False, "type": "long"}, {"id": 2, "name": "day", "required": False, "type": "date"},
+        {"id": 3, "name": "told", "required": False, "type": "variant"},
+    ],
+}  # fmt: skip
+BY_DAY = {"spec-id": 0, "fields": [{"source-id": 2, "field-id": 1000, "name": "day", "transform": "identity"}]}
+NO_SPEC = {"spec-id": 1, "fields": []}
+DAYS = StructType(NestedField(1000, "day", DateType(), required=False))
+AIM = Aim("u", "file:///t", 1, ["l"], None, SCHEMA, [SCHEMA], [BY_DAY, NO_SPEC])
+PATH_ID = 2147483546
+
+
+def on(day: int, path: str, **more: object) -> dict[str, object]:
+    """A file of a day."""
+    return data_file(path, partition={"day": day}, **more)
+
+
+def plan(
+    data: Sequence[Fields],
+    deletes: Sequence[tuple[int, Sequence[Fields]]] = (),
+    *,
+    asked: str = "{}",
+    aim: Aim = AIM,
+    **more: object,
+) -> tuple[list[dict], list[dict]]:
+    """Plan a scan over one manifest of data, and one of deletes for each spec. Returns tasks and delete files."""
+    files = [manifest(data, partition=DAYS, version=3)]
+    told = [listed("m0", files[0], added_files_count=len(data), **more)]
+    for spec, entries in deletes:
+        files.append(manifest(entries, partition=DAYS if spec == 0 else None, version=3))
+        told.append(listed(f"d{spec}", files[-1], deletes=True, partition_spec_id=spec, sequence=9))
+    request = msgspec.json.decode(asked, type=ScanRequest)
+    needed = manifests_of(aim, request, lists=[manifest_list(told)])
+    by_path = {each["manifest_path"]: raw for each, raw in zip(told, files, strict=True)}
+    wanted = [by_path[each.path] for each in (*needed.data, *needed.deletes)]
+    found = tasks_of(aim, request, needed=needed, files=wanted)
+    return [json.loads(each) for each in found.files], [json.loads(each) for each in found.deletes]
+
+
+def deletes_of(tasks: list[dict], deletes: list[dict]) -> dict[str, list[str]]:
+    """The names of the delete files that apply to each data file."""
+    return {
+        task["data-file"]["file-path"]: sorted(
+            deletes[each]["file-path"] for each in task.get("delete-file-references", ())
+        )
+        for task in tasks
+    }
+
+
+def test_deletes_apply_by_place_and_age() -> None:
+    """Positions delete in files as old as they are, equality in older ones; in their own partition, or everywhere without one."""
+    data = [entry(on(1, "old"), sequence=1), entry(on(1, "new"), sequence=5), entry(on(2, "elsewhere"), sequence=1)]
+    here = [
+        entry(on(1, "positions", content=POSITIONS), sequence=5), entry(on(1, "equal", content=EQUALITY, equality_ids=[1]), sequence=5),
+        entry(on(1, "older", content=POSITIONS), sequence=0),
+    ]  # fmt: skip
+    everywhere = [entry(data_file("global", content=EQUALITY, equality_ids=[1]), sequence=2)]
+
+    tasks, deletes = plan(data, [(0, here), (1, everywhere)])
+
+    assert deletes_of(tasks, deletes) == {
+        "old": ["equal", "global", "positions"], "new": ["positions"], "elsewhere": ["global"],
+    }  # fmt: skip
+    assert [each["equality-ids"] for each in deletes if each["content"] == "equality-deletes"] == [[1], [1]]
+
+
+def test_deletes_of_one_file() -> None:
+    """Positions that name one file apply to it alone, and a deletion vector stands for all other positions."""
+    one = {PATH_ID: b"a"}
+    data = [entry(on(1, each), sequence=1) for each in "abc"]
+    deletes = [
+        entry(on(1, "of a", content=POSITIONS, lower_bounds=one, upper_bounds=one), sequence=2),
+        entry(on(1, "of b", content=POSITIONS, referenced_data_file="b"), sequence=2),
+        entry(on(1, "a to b", content=POSITIONS, lower_bounds=one, upper_bounds={PATH_ID: b"b"}), sequence=2),
+        entry(
+            on(1, "vector", content=POSITIONS, file_format="PUFFIN", referenced_data_file="b", content_offset=4, content_size_in_bytes=40), sequence=3
+        ),
+    ]  # fmt: skip
+
+    tasks, told = plan(data, [(0, deletes)])
+
+    assert deletes_of(tasks, told) == {"a": ["a to b", "of a"], "b": ["vector"], "c": []}
+    vector = next(each for each in told if each["file-path"] == "vector")
+    assert {key: vector[key] for key in ("file-format", "referenced-data-file", "content-offset", "content-size-in-bytes")} == {
+        "file-format": "puffin", "referenced-data-file": "b", "content-offset": 4, "content-size-in-bytes": 40,
+    }  # fmt: skip
+
+
+def test_what_a_file_takes_from_its_manifest() -> None:
+    """Row ids are given in the order of a manifest's files, as many as each has rows; files that have some keep them."""
+    data = [
+        entry(on(1, "a"), status=EXISTING, sequence=1, snapshot=1),
+        entry(on(1, "b", first_row_id=7)),
+        entry(on(1, "c")),
+    ]
+
+    tasks, _ = plan(data, first_row_id=100, sequence=4)
+
+    assert [(each["data-file"]["first-row-id"], each["data-file"]["data-sequence-number"]) for each in tasks] == [
+        (100, 1),
+        (7, 4),
+        (110, 4),
+    ]
+    assert tasks[0]["data-file"]["partition"] == ["1970-01-02"]
+
+
+DAY = {"type": "eq", "term": "day", "value": "1970-01-02"}
+ID = {"type": "gt", "left": {"type": "reference", "id": 1}, "right": {"type": "literal", "value": 5}}
+OPEN = {
+    "type": "eq",
+    "left": {"type": "apply", "function": "f", "arguments": []},
+    "right": {"type": "literal", "value": 1},
+}
+
+
+@pytest.mark.parametrize(
+    "asked, expected",
+    [
+        (True, {"a": True, "b": True}),
+        (False, {}),
+        ({"type": "true"}, {"a": True, "b": True}),
+        (DAY, {"a": True}),
+        ({"type": "not", "child": DAY}, {"b": True}),
+        (ID, {"a": ID, "b": ID}),
+        ({"type": "and", "left": DAY, "right": ID}, {"a": ID}),
+        ({"type": "or", "left": DAY, "right": ID}, {"a": True, "b": ID}),
+        ({"type": "not", "child": {"type": "or", "left": DAY, "right": ID}}, {"b": {"type": "not", "child": ID}}),
+        ({"type": "in", "term": "day", "values": ["1970-01-03", 1]}, {"a": True, "b": True}),
+        ({"type": "not-in", "child": {"type": "reference", "name": "day"}, "values": [1]}, {"b": True}),
+        (OPEN, {"a": OPEN, "b": OPEN}),
+        ({"type": "not", "child": OPEN}, {each: {"type": "not", "child": OPEN} for each in "ab"}),
+        ({"type": "and", "left": OPEN, "right": DAY}, {"a": OPEN}),
+        ({"type": "is-null", "term": "told"}, {each: {"type": "is-null", "term": "told"} for each in "ab"}),
+        ({"type": "lt", "term": "id", "value": 1 << 70}, {"a": {"type": "lt", "term": "id", "value": 1 << 70}, "b": {"type": "lt", "term": "id", "value": 1 << 70}}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_left_of_a_filter(asked: object, expected: dict[str, object]) -> None:
+    """A file is named when its place may hold rows of the filter, with what that leaves open, in either spelling."""
+    data = [entry(on(1, "a")), entry(on(2, "b"))]
+
+    tasks, _ = plan(data, asked=json.dumps({"filter": asked}))
+
+    assert {each["data-file"]["file-path"]: each["residual-filter"] for each in tasks} == expected
+
+
+def test_a_column_that_is_gone() -> None:
+    """Files partitioned by a column that the table has no more are read, and its values are told as null."""
+    later = {**SCHEMA, "schema-id": 1, "fields": SCHEMA["fields"][:1]}  # type: ignore[index]
+    aim = msgspec.structs.replace(AIM, schema=later, schemas=[SCHEMA, later])
+    same = [entry(on(1, "d", content=POSITIONS), sequence=2)]
+
+    tasks, deletes = plan([entry(on(1, "a"), sequence=1), entry(on(2, "b"), sequence=1)], [(0, same)], aim=aim)
+
+    assert deletes_of(tasks, deletes) == {"a": ["d"], "b": []}
+    assert [each["data-file"]["partition"] for each in tasks] == [[None], [None]]
+
+
+def test_manifests_that_no_filter_needs() -> None:
+    """A manifest whose partitions hold no row of the filter is not read, nor one whose deletes are older than all data."""
+    data = manifest([entry(on(1, "a"))], partition=DAYS)
+    bounds = [
+        {
+            "contains_null": False,
+            "contains_nan": None,
+            "lower_bound": (1).to_bytes(4, "little"),
+            "upper_bound": (1).to_bytes(4, "little"),
+        }
+    ]
+    told = manifest_list([
+        listed("one", data, partitions=bounds, min_sequence_number=3),
+        listed("deletes", data, deletes=True, sequence=2), listed("later", data, deletes=True, sequence=3),
+    ])  # fmt: skip
+
+    def needed(text: object) -> Needed:
+        return manifests_of(AIM, msgspec.json.decode(json.dumps({"filter": text}), type=ScanRequest), lists=[told])
+
+    there, gone = needed(DAY), needed({**DAY, "value": "1970-01-09"})
+
+    assert ([each.path for each in there.data], [each.path for each in there.deletes]) == (["one"], ["later"])
+    assert gone == Needed([], [])
+
+
+def test_older_lists() -> None:
+    """A list of the first version says nothing of sequences and deletes: all it names is data, from the beginning."""
+    data = manifest([entry(on(1, "a"))], partition=DAYS, version=2)
+
+    (found,) = list_read(manifest_list([listed("m", data)], version=1))
+
+    assert (told_of(found).is_deletes, told_of(found).sequence, told_of(found).files) == (False, 0, 1)
