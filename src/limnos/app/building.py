@@ -201,7 +201,6 @@ def defaults_of(settings: Settings, allowed: Allowed, *, storages: Storages) -> 
         scan_wait_s=settings.planning.wait_s,
         scan_keep_ms=settings.planning.keep_s * 1000,
         scan_plans_max=settings.planning.plans_max,
-        scan_mode=settings.planning.mode or "",
         sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
         storages=storages,
         audit=audit_rules_of(settings.audit),

@@ -569,28 +569,18 @@ Places = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], BeforeVal
 class Planning(Section):
     """Scans of Iceberg tables that are planned by the server."""
 
-    workers_max: PositiveInt = Field(
-        default=2,
-        description="Most processes that plan scans of Iceberg tables; started when there is one to plan, ended after a minute. No user's scans take the last.",
-    )
-    files_max: PositiveInt = Field(
-        default=2_000,
-        description="How many files of a scan one answer names, as far as manifests are not larger; the rest is fetched by plan tasks.",
-    )
+    workers_max: PositiveInt = Field(default=2, description="Most processes that plan scans; no user's take the last.")
+    files_max: PositiveInt = Field(default=2_000, description="How many files of a scan one answer names, about.")
     wait_s: NonNegativeFloat = Field(
         default=20.0,
-        description="How long an answer waits for a plan, in seconds, before it says `submitted` and has the client come again. PyIceberg does not come again.",
+        description="How long an answer waits for a plan, in seconds, before it says `submitted`. PyIceberg does not come again.",
     )
     keep_s: PositiveInt = Field(
         default=3_600, description="How long what is left of a plan can be fetched, in seconds."
     )
     plans_max: PositiveInt = Field(
         default=100,
-        description="Plans of one user of which something is left to be fetched; for one more the oldest is forgotten.",
-    )
-    mode: Literal["client", "server"] | None = Field(
-        default=None,
-        description="Where clients are told to plan scans (`scan-planning-mode`), unless a table's property `scan-planning-mode` says it. Unset: as they like.",
+        description="Plans of one user of which something is left; for one more the oldest is forgotten.",
     )
 
 

@@ -72,8 +72,6 @@ class Defaults(NamedTuple):
     """How long what is left of a plan can be fetched."""
     scan_plans_max: int = 100
     """How many plans of one user are kept."""
-    scan_mode: str = ""
-    """Where clients are told to plan scans: client or server, empty for what they like."""
     sqlpp_debris_ms: int = 259_200_000
     """How old what killed statements left is before it goes; 0: it stays."""
     storages: Storages = Storages()
