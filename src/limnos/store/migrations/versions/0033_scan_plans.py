@@ -11,7 +11,7 @@ from alembic import op
 from limnos.store.schema import scan_plan
 
 revision = "0033"
-down_revision = "0034"
+down_revision = "0035"
 
 
 def upgrade() -> None:
