@@ -158,6 +158,7 @@ def test_base_install_loads_no_server_room() -> None:
         "pyspark",
         "psycopg",
         "asyncpg",
+        "lmdb",
         "google.protobuf",
         "fsspec",
         "limnos.app",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Literal
 
@@ -106,10 +107,10 @@ def _list(client: Client, common: Common) -> None:
 
 
 def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: int | None, common: Common) -> None:
-    with _opened(file) as source:
+    with opened(file) as source:
         head = source.read(_READ_BYTES)
         form = form_of(head)
-        parts = cut(_pieces(source, head), form)
+        parts = cut(chain((head,), pieces(source)), form)
         found = (
             client.imports.load(resume)
             if name is None and resume is not None
@@ -146,7 +147,8 @@ def _masked(done: Imported) -> str:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[IO[bytes]]:
+def opened(file: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading; - is standard input. Raises UsageError."""
     if str(file) == "-":
         yield sys.stdin.buffer
         return
@@ -158,7 +160,7 @@ def _opened(file: Path) -> Iterator[IO[bytes]]:
         yield source
 
 
-def _pieces(source: IO[bytes], head: bytes) -> Iterator[bytes]:
-    yield head
+def pieces(source: IO[bytes]) -> Iterator[bytes]:
+    """Read a file to its end, piece by piece."""
     while piece := source.read(_READ_BYTES):
         yield piece

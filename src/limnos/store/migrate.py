@@ -77,7 +77,7 @@ def _write_ahead(connection: Connection) -> None:
     connection.connection.cursor().execute("PRAGMA journal_mode = WAL")  # bare: not within a transaction
 
 
-def _engine_url(database: str) -> URL:
+def engine_url(database: str) -> URL:
     """Spell a `postgresql://` URL for SQLAlchemy with the driver we ship; a path is an SQLite file."""
     if "://" not in database:
         return URL.create("sqlite", database=database)
@@ -94,7 +94,7 @@ def _engine(database: str) -> Engine:
     """
     if "://" not in database:
         private_database(Path(database))
-    engine = create_engine(_engine_url(database))
+    engine = create_engine(engine_url(database))
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _without_a_will)
         event.listen(engine, "begin", _begin)
