@@ -1,6 +1,6 @@
 """`records load | dump | ls | describe`: exports kept as records, in a database that no server looks at.
 
-May import this room and `client`'s cutting of files, and when a command needs them the rooms `store` and `formats`.
+May import this room, `names` and what `client` knows of cutting files, and when a command needs them `model`, `formats` and `store`.
 """
 
 from __future__ import annotations
