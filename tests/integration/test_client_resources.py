@@ -1,4 +1,4 @@
-"""The client's calls on models and filesets, against a real server."""
+"""The client's calls on models, filesets, functions, policies and values of tags, against a real server."""
 
 from __future__ import annotations
 
@@ -46,3 +46,47 @@ def test_filesets_and_what_lies_in_them(server: LiveServer) -> None:
         assert [(each.name, each.size) for each in client.filesets.files("client_files.a.f", "/sub")] == [("b.csv", 3)]
         assert client.filesets.location("client_files.a.f", "sub/b.csv") == f"{made.storage_location}/sub/b.csv"
         assert [client.filesets.delete("client_files.a.f") for _ in range(2)] == [True, False]
+
+
+def test_functions_in_nested_namespaces(server: LiveServer) -> None:
+    """A function is registered, found by its path however deep, and dropped once."""
+    definition = {
+        "parameters": [],
+        "returnType": "integer",
+        "impls": [{"language": "SQL", "runtime": "SPARK", "sql": "1"}],
+    }
+    with Client(server.uri, token=server.token) as client:
+        for namespace in ("main.client_f", "main.client_f.deep"):
+            client.namespaces.create(namespace)
+            path = f"{namespace}.one"
+            made = client.functions.register(path, [definition], deterministic=True, comment="c")
+
+            assert (made.name, client.functions.get(path).comment) == ("one", "c")
+            assert client.functions.get(path).definitions[0]["returnType"] == "integer"
+            assert client.functions.list(namespace) == ((*namespace.split("."), "one"),)
+            assert [client.functions.delete(path) for _ in range(2)] == [True, False]
+
+
+def test_policies_and_values_of_tags(server: LiveServer) -> None:
+    """A policy is attached, told below with `inherited`, switched off and deleted; a tag has the values that it was given."""
+    content = {"customRules": {"days": 7}, "supportedObjectTypes": ["CATALOG", "SCHEMA"], "properties": {}}
+    with Client(server.uri, token=server.token) as client:
+        client.namespaces.create("main.client_p")
+        client.policies.create("client_keep", content)
+        assert client.policies.change("main", kind="catalog", adds=["client_keep"]) == ("client_keep",)
+        (found,) = client.policies.on("main.client_p", kind="namespace")
+        assert (found.inherited, found.content["customRules"]) == (True, {"days": 7})
+        assert [each.full_name for each in client.policies.objects("client_keep")] == ["main"]
+        client.policies.enable("client_keep", enabled=False)
+        assert not client.policies.get("client_keep").enabled
+        assert [client.policies.delete("client_keep") for _ in range(2)] == [True, False]
+
+        client.tags.create("client_level", allowed_values=["low", "high"])
+        client.tags.change_values(
+            "main.client_p", kind="namespace", adds=[("client_level", "low"), ("client_level", "high")]
+        )
+        client.tags.change_values("main.client_p", kind="namespace", removes=[("client_level", "low")])
+        (tag,) = client.tags.on("main.client_p", kind="namespace")
+        assert (tag.assignment_values, tag.allowed_values) == (("high",), ("low", "high"))
+        assert [each.full_name for each in client.tags.objects("client_level", value="high")] == ["main.client_p"]
+        assert client.tags.objects("client_level", value="low") == ()

@@ -26,6 +26,7 @@ from limnos.client.errors import ArgumentError, ClientError, UnavailableError, e
 from limnos.client.exchange import Imports, export_request
 from limnos.client.filesets import Filesets
 from limnos.client.flow import Awaited, Blocking, Flow, Reply, Request, S, Scope, retry_pause_s
+from limnos.client.functions import Functions
 from limnos.client.groups import Groups
 from limnos.client.jobs import Jobs, JobTemplates
 from limnos.client.lance_opening import AwaitedLance, Door, Lance
@@ -36,6 +37,7 @@ from limnos.client.namespaces import Namespaces
 from limnos.client.nesting import Names
 from limnos.client.objects import Objects
 from limnos.client.owners import Owners
+from limnos.client.policies import Policies
 from limnos.client.protection import Protection
 from limnos.client.reports import Reports
 from limnos.client.restrictions import Restrictions
@@ -74,6 +76,8 @@ class _Resources(Generic[S]):
         self.views = Views(sender, scope)
         self.models = Models(sender, scope)
         self.filesets = Filesets(sender, scope)
+        self.functions = Functions(sender, scope)
+        self.policies = Policies(sender, scope)
         self.transactions = Transactions(sender, scope)
         self.objects = Objects(sender, scope)
         self.users = Users(sender, scope)

@@ -16,7 +16,9 @@ from limnos.client.paths import TYPES, metalake_url
 from limnos.client.values import MetadataObject, Tag
 
 
-class _NamesAnswer(msgspec.Struct):
+class NamesAnswer(msgspec.Struct):
+    """Names of what is on an object."""
+
     names: tuple[str, ...]
 
 
@@ -28,7 +30,9 @@ class _TagsAnswer(msgspec.Struct):
     tags: tuple[Tag, ...]
 
 
-class _ObjectsAnswer(msgspec.Struct, rename="camel"):
+class ObjectsAnswer(msgspec.Struct, rename="camel"):
+    """What something is on."""
+
     metadata_objects: tuple[MetadataObject, ...]
 
 
@@ -51,10 +55,12 @@ class Tags(Resource[S]):
 
     @verb
     def create(
-        self, name: str, *, comment: str | None = None, properties: Mapping[str, str] | None = None
-    ) -> Flow[Tag]:
-        """Make a tag, which the caller then owns."""
-        body = {"name": name, "comment": comment, "properties": dict(properties or {})}
+        self, name: str, *, comment: str | None = None, properties: Mapping[str, str] | None = None,
+        allowed_values: Sequence[str] | None = None,
+    ) -> Flow[Tag]:  # fmt: skip
+        """Make a tag, which the caller then owns. It has any values where it is attached, or those allowed; none when that list is empty."""
+        allowed = None if allowed_values is None else [*allowed_values]
+        body = {"name": name, "comment": comment, "properties": dict(properties or {}), "allowedValues": allowed}
         reply = yield request("POST", metalake_url(self.scope.metalake, "tags"), body=body)
         return decode(reply, _TagAnswer).tag
 
@@ -65,10 +71,11 @@ class Tags(Resource[S]):
         return decode(reply, DropAnswer).dropped
 
     @verb
-    def objects(self, name: str) -> Flow[tuple[MetadataObject, ...]]:
-        """List what a tag is on, of what the caller may know of."""
-        reply = yield request("GET", metalake_url(self.scope.metalake, "tags", name, "objects"))
-        return decode(reply, _ObjectsAnswer).metadata_objects
+    def objects(self, name: str, *, value: str | None = None) -> Flow[tuple[MetadataObject, ...]]:
+        """List what a tag is on, or where it has a value, of what the caller may know of."""
+        url = metalake_url(self.scope.metalake, "tags", name, "objects")
+        reply = yield request("GET", url, query={"value": value})
+        return decode(reply, ObjectsAnswer).metadata_objects
 
     @verb
     def on(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[Tag, ...]]:
@@ -86,4 +93,18 @@ class Tags(Resource[S]):
         name = yield from object_name(self.scope, path, kind=kind)
         url = metalake_url(self.scope.metalake, "objects", TYPES[kind], name, "tags")
         reply = yield request("POST", url, body={"tagsToAdd": [*adds], "tagsToRemove": [*removes]})
-        return decode(reply, _NamesAnswer).names
+        return decode(reply, NamesAnswer).names
+
+    @verb
+    def change_values(
+        self, path: str | Sequence[str], *, kind: str, adds: Iterable[tuple[str, str]] = (), removes: Iterable[tuple[str, str]] = (),
+    ) -> Flow[tuple[str, ...]]:  # fmt: skip
+        """Add values of tags to an object and take others off, as pairs of a tag and a value; a tag whose last value goes is detached."""
+        name = yield from object_name(self.scope, path, kind=kind)
+        url = metalake_url(self.scope.metalake, "objects", TYPES[kind], name, "tags")
+        body = {"tagsToAdd": _items(adds), "tagsToRemove": _items(removes)}
+        return decode((yield request("POST", url, body=body)), NamesAnswer).names
+
+
+def _items(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in pairs]

@@ -260,6 +260,10 @@ class Tag(msgspec.Struct, frozen=True, rename="camel"):
     comment: str | None = None
     properties: dict[str, str] | None = None
     inherited: bool | None = None
+    allowed_values: tuple[str, ...] | None = None
+    """What values it may have where it is attached; None is any, an empty list none."""
+    assignment_values: tuple[str, ...] = ()
+    """What values it has on the object that was asked for."""
     audit: Audit = Audit()
 
 

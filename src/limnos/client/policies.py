@@ -1,0 +1,98 @@
+"""Calls on policies: making them, and what they are on (Gravitino REST).
+
+May import this room. What a policy says is Gravitino's JSON, as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.metalakes import DropAnswer
+from limnos.client.objects import object_name
+from limnos.client.paths import TYPES, metalake_url
+from limnos.client.tags import NamesAnswer, ObjectsAnswer
+from limnos.client.values import Audit, Json, MetadataObject
+
+
+class Policy(msgspec.Struct, frozen=True, rename="camel"):
+    """A policy; `inherited` is told where it was asked for on an object."""
+
+    name: str
+    policy_type: str
+    enabled: bool = True
+    content: Json = {}
+    comment: str | None = None
+    inherited: bool | None = None
+    audit: Audit = Audit()
+
+
+class _Policy(msgspec.Struct):
+    policy: Policy
+
+
+class _Policies(msgspec.Struct):
+    policies: tuple[Policy, ...]
+
+
+class Policies(Resource[S]):
+    """The policies of the client's metalake. What lies below an object inherits its policies."""
+
+    __slots__ = ()
+
+    def _url(self, *names: str) -> str:
+        return metalake_url(self.scope.metalake, "policies", *names)
+
+    @verb
+    def list(self) -> Flow[tuple[Policy, ...]]:
+        """List the policies the caller may load."""
+        return decode((yield request("GET", self._url() + "?details=true")), _Policies).policies
+
+    @verb
+    def get(self, name: str) -> Flow[Policy]:
+        """Load a policy."""
+        return decode((yield request("GET", self._url(name))), _Policy).policy
+
+    @verb
+    def create(
+        self, name: str, content: Json, *, policy_type: str = "custom", enabled: bool = True, comment: str | None = None
+    ) -> Flow[Policy]:
+        """Make a policy, which the caller then owns; the kinds in its content's `supportedObjectTypes` never change."""
+        body = {"name": name, "policyType": policy_type, "content": content, "enabled": enabled, "comment": comment}
+        return decode((yield request("POST", self._url(), body=body)), _Policy).policy
+
+    @verb
+    def enable(self, name: str, *, enabled: bool = True) -> Flow[None]:
+        """Say whether a policy is in force."""
+        yield request("PATCH", self._url(name), body={"enable": enabled})
+
+    @verb
+    def delete(self, name: str) -> Flow[bool]:
+        """Delete a policy and tell whether it was there."""
+        return decode((yield request("DELETE", self._url(name))), DropAnswer).dropped
+
+    @verb
+    def objects(self, name: str) -> Flow[tuple[MetadataObject, ...]]:
+        """List what a policy is on, of what the caller may know of."""
+        return decode((yield request("GET", self._url(name, "objects"))), ObjectsAnswer).metadata_objects
+
+    @verb
+    def on(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[Policy, ...]]:
+        """List the policies of an object, those that it inherits among them; `kind` as in `Roles.allow`."""
+        url = yield from self._on(path, kind)
+        return decode((yield request("GET", f"{url}?details=true")), _Policies).policies
+
+    @verb
+    def change(
+        self, path: str | Sequence[str], *, kind: str, adds: Iterable[str] = (), removes: Iterable[str] = ()
+    ) -> Flow[tuple[str, ...]]:
+        """Attach policies to an object and detach others; returns the names of those that are on it then."""
+        url = yield from self._on(path, kind)
+        reply = yield request("POST", url, body={"policiesToAdd": [*adds], "policiesToRemove": [*removes]})
+        return decode(reply, NamesAnswer).names
+
+    def _on(self, path: str | Sequence[str], kind: str) -> Flow[str]:
+        name = yield from object_name(self.scope, path, kind=kind)
+        return metalake_url(self.scope.metalake, "objects", TYPES[kind], name, "policies")
