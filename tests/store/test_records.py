@@ -68,7 +68,7 @@ def path(store: RecordStore, *parts: str) -> list[int | None]:
     with store.reading() as reads:
         at: int | None = MAIN
         for part in parts:
-            record = None if at is None else reads.find(at, "namespace", part)
+            record = None if at is None else reads.find(at, "namespace", name=part)
             at = None if record is None else id_of(record)
             found.append(at)
     return found
@@ -81,9 +81,9 @@ def test_what_was_put_reads_back(store: RecordStore) -> None:
     write(store, made, table(11, "t", parent=10))
 
     with store.reading() as reads:
-        assert reads.by_id(10) == reads.find(MAIN, "namespace", "ünïcode 表") == made
-        assert reads.by_id(11) == reads.find(10, "table", "t") == table(11, "t", parent=10)
-        assert (reads.by_id(12), reads.find(MAIN, "namespace", "ünïcode")) == (None, None)
+        assert reads.by_id(10) == reads.find(MAIN, "namespace", name="ünïcode 表") == made
+        assert reads.by_id(11) == reads.find(10, "table", name="t") == table(11, "t", parent=10)
+        assert (reads.by_id(12), reads.find(MAIN, "namespace", name="ünïcode")) == (None, None)
 
 
 @pytest.mark.parametrize("depth", range(1, 7))

@@ -94,9 +94,9 @@ class Records:
         """Return an object."""
         return self._record(_OBJECT + _eight(object_id))
 
-    def find(self, parent_id: int, space: str, name: str) -> ExportRecord | None:
+    def find(self, parent_id: int, space: str, *, name: str) -> ExportRecord | None:
         """Return the object of a name below a parent."""
-        found = self._pairs.get(_name_key(parent_id, space, name))
+        found = self._pairs.get(_name_key(parent_id, space, name=name))
         return None if found is None else self.by_id(_number(found))
 
     def children(self, parent_id: int, space: str = "") -> Iterator[ExportRecord]:
@@ -107,7 +107,7 @@ class Records:
 
     def named(self, parent_id: int, name: str) -> list[ExportRecord]:
         """Return what has a name below a parent, of each space: a namespace and a table may share one."""
-        found = [self.find(parent_id, space, name) for space in _SPACES]
+        found = [self.find(parent_id, space, name=name) for space in _SPACES]
         return [each for each in found if each is not None]
 
     def walk(self, path: Sequence[str]) -> list[ExportRecord]:
@@ -266,7 +266,7 @@ class RecordWrites(Records):
         return count
 
     def _key_of(self, record: ExportRecord) -> bytes:
-        return _name_key(self._parent_of(record), self._space_of(record), name_of(record))
+        return _name_key(self._parent_of(record), self._space_of(record), name=name_of(record))
 
     def _parent_of(self, record: ExportRecord) -> int:
         match object_of(record):
@@ -342,7 +342,7 @@ def _message(record: ExportRecord) -> _Named:
     return cast("_Named", getattr(record, object_of(record) or ""))
 
 
-def _name_key(parent_id: int, space: str, name: str) -> bytes:
+def _name_key(parent_id: int, space: str, *, name: str) -> bytes:
     key = _NAME + _eight(parent_id) + f"{space}\0{name}".encode()
     if len(key) > KEY_BYTES_MAX:
         raise BadRequest(f"A name of {len(name.encode())} bytes is longer than a key can be: {name[:40]!a}…")
