@@ -1,4 +1,4 @@
-"""`python -m bench.audit`: what the audit costs: commits, answers that are kept, and refusals, without it, with that of changes, and whole.
+"""`python -m bench.audit`: what the audit costs: commits and answers that are kept, without it, with that of changes, and whole.
 
 Three servers over SQLite files of their own, asked in turn; CPU µs of the server per request, the best of the rounds. Prints and judges nothing. Linux only.
 """
@@ -6,7 +6,6 @@ Three servers over SQLite files of their own, asked in turn; CPU µs of the serv
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import tempfile
 from contextlib import ExitStack
@@ -47,8 +46,6 @@ class Asked:
             if title == "commit":
                 update = {"action": "set-properties", "updates": {"k": "v"}}
                 method, body = "POST", json.dumps({"requirements": [], "updates": [update]}).encode()
-            if title == "refused":
-                proof = f"Basic {base64.b64encode(b'nobody:').decode()}"
             head = f"{method} {NAMESPACES}/a/tables/t{number} HTTP/1.1\r\nHost: {urlsplit(self.uri).netloc}\r\nAuthorization: {proof}\r\n"
             more = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
             made.append(f"{head}{more}\r\n".encode() + body)
@@ -95,10 +92,10 @@ def main() -> None:
             pid, uri, _ = stack.enter_context(served(data, 1, env=env))
             servers[mode] = Asked(data, pid, uri)
         for _ in range(given.rounds):
-            for title in ("commit", "head", "refused"):
+            for title in ("commit", "head"):
                 for server in servers.values():
                     server.measure(title, seconds=given.seconds)
-        for title in ("commit", "head", "refused"):
+        for title in ("commit", "head"):
             costs = {mode: server.best[title] for mode, server in servers.items()}
             print(
                 f"{title}: "
