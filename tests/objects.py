@@ -1,7 +1,8 @@
 """An object store and its token service in this process, which hold every session to its policy.
 
 moto keeps objects and gives out sessions; that a session may do what its policy says and nothing else is decided here, from the request as it
-comes over the wire. The key `key` is the store's owner, who may do everything.
+comes over the wire. The key `key` is the store's owner, who may do everything. With authorization on, moto itself looks at every signature, and at what users' and roles' own
+policies say: what a session's policy says counts beside that, as an intersection.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from urllib.parse import parse_qs, unquote
 from xml.etree import ElementTree as ET
 
 import boto3  # type: ignore[import-untyped]
+from moto import settings
 from moto.core.utils import utcnow
 from moto.moto_server.threaded_moto_server import MotoRequestHandler
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -30,6 +32,7 @@ from werkzeug.serving import make_server
 ACCOUNT = "123456789012"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/tables"
 BUCKET = "lake"
+ELSE = "else"
 Environ = dict[str, Any]
 _ACCESS_KEY = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
 
@@ -58,6 +61,8 @@ class Objects:
     """The server: its address, what was asked of it, and what it refused."""
 
     uri: str = ""
+    keys: tuple[str, str] = ("key", "secret")
+    """The owner's."""
     asked: Counter[str] = field(default_factory=Counter)
     """Requests by access key and action."""
     refused: list[str] = field(default_factory=list)
@@ -72,13 +77,13 @@ class Objects:
     def properties(self) -> dict[str, str]:
         """What a catalog's properties say of the store; with a role."""
         return {
-            "s3.endpoint": self.uri, "s3.region": "us-east-1", "s3.path-style-access": "true", "s3.access-key-id": "key",
-            "s3.secret-access-key": "secret", "s3-role-arn": ROLE,
+            "s3.endpoint": self.uri, "s3.region": "us-east-1", "s3.path-style-access": "true", "s3.access-key-id": self.keys[0],
+            "s3.secret-access-key": self.keys[1], "s3-role-arn": ROLE,
         }  # fmt: skip
 
     def client(self, *keys: str) -> Any:  # noqa: ANN401 - boto3 has no types
         """A plain client, the owner's unless it is given keys and a token."""
-        key, secret, token = keys or ("key", "secret", None)
+        key, secret, token = keys or (*self.keys, None)
         return boto3.client(
             "s3", endpoint_url=self.uri, aws_access_key_id=key, aws_secret_access_key=secret, aws_session_token=token,
             region_name="us-east-1",
@@ -104,6 +109,46 @@ class Objects:
         """Let every session be over."""
         for each in self.sessions():
             each.expiration = utcnow() - timedelta(seconds=1)
+
+
+@contextmanager
+def authorized() -> Iterator[Objects]:
+    """Serve an object store with authorization on: the owner is a user, and the role opens one bucket of two."""
+    with objects() as found:
+        words = {
+            "endpoint_url": found.uri,
+            "aws_access_key_id": "key",
+            "aws_secret_access_key": "secret",
+            "region_name": "us-east-1",
+        }
+        owner = found.client()
+        owner.create_bucket(Bucket=ELSE)
+        owner.close()
+        iam = boto3.client("iam", **words)
+        user = iam.create_user(UserName="owner")["User"]["Arn"]
+        made = iam.create_access_key(UserName="owner")["AccessKey"]
+        everything = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+        takes = {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": ROLE}
+        iam.put_user_policy(UserName="owner", PolicyName="p", PolicyDocument=_policy(everything, takes))
+        trust = _policy({"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": user}})
+        iam.create_role(RoleName=ROLE.rpartition("/")[2], AssumeRolePolicyDocument=trust)
+        opened = {
+            "Effect": "Allow",
+            "Action": "s3:*",
+            "Resource": [f"arn:aws:s3:::{BUCKET}", f"arn:aws:s3:::{BUCKET}/*"],
+        }
+        iam.put_role_policy(RoleName=ROLE.rpartition("/")[2], PolicyName="p", PolicyDocument=_policy(opened))
+        iam.close()
+        found.keys = made["AccessKeyId"], made["SecretAccessKey"]
+        before, settings.INITIAL_NO_AUTH_ACTION_COUNT = settings.INITIAL_NO_AUTH_ACTION_COUNT, 0
+        try:
+            yield found
+        finally:
+            settings.INITIAL_NO_AUTH_ACTION_COUNT = before
+
+
+def _policy(*statements: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
 @contextmanager
@@ -140,7 +185,7 @@ def _guarded(found: Objects, app: Callable[..., Any]) -> Callable[..., Any]:
             start(found.trouble.status, [("content-type", "application/xml")])
             code = "AccessDenied" if found.trouble.status.startswith("403") else "SlowDown"
             return [f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()]
-        elif key != "key" and not found.is_lax:
+        elif key != found.keys[0] and not found.is_lax:
             for action, resource, prefix in _wants(environ):
                 found.asked[action] += 1
                 if not _may(environ, key, action=action, resource=resource, prefix=prefix):

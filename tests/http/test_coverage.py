@@ -72,6 +72,7 @@ BODIES: dict[str, object] = {
     "grant-privileges": {"privileges": GRANT}, "revoke-privileges": {"privileges": GRANT}, "override-role": {"overrides": []},
     "explain-access": {"action": "table_load", "path": ["main", "a", "t"], "kind": "table", "user": "ana"},
     "transaction": {"operations": [{"do": "drop-table", "path": ["a", "t"]}]},
+    "sign-request": {"region": "us-east-1", "uri": "https://b.s3.amazonaws.com/t/f", "method": "GET", "headers": {}},
     "change-names": {"to": "planned"}, "begin-import": {"name": "n"}, "feed-import": b"",
     "move": {"kind": "table", "source": ["a", "t"], "target": ["a", "n"]}, "add-members": {"users": ["member"]}, "enable-user": {"enabled": False},
     **{f"take-lineage{more}": LINEAGE for more in ("", "-v1", "-of-metalake")},

@@ -49,7 +49,7 @@ OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": RULES}]
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
 ROLES = {"roleNames": ["hands"]}
 READ_ONLY = {
-    "issue-token", "report-metrics", "plan-scan", "load-tasks", "cancel-plan", "test-new-catalog", "test-catalog", "explain-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists", "lance-list-table-versions", "lance-describe-table-version", "lance-list-table-tags", "lance-get-table-tag-version", "lance-list-table-branches",
+    "issue-token", "sign-request", "check-storage", "report-metrics", "plan-scan", "load-tasks", "cancel-plan", "test-new-catalog", "test-catalog", "explain-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists", "lance-list-table-versions", "lance-describe-table-version", "lance-list-table-tags", "lance-get-table-tag-version", "lance-list-table-branches",
     "lance-insert-into-table", "lance-count-table-rows", "lance-query-table", "lance-explain-table-query-plan", "lance-analyze-table-query-plan",
     "lance-merge-insert-into-table", "lance-update-table", "lance-delete-from-table", "lance-restore-table", "lance-update-table-schema-metadata", "lance-update-field-metadata",
     "lance-alter-table-add-columns", "lance-alter-table-alter-columns", "lance-alter-table-drop-columns", "lance-get-table-stats", "lance-create-table-index",
@@ -221,7 +221,6 @@ WRITES: dict[str, Write] = {
     "query-service-discard": Write("DELETE", "/query/service/result/HANDLE"),
     "create-token": Write("POST", f"{OWN}/tokens", {"name": "n"}),
     "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
-    "check-storage": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/storage/check"),
     "rotate-storage-keys": Write("POST", f"{OWN}/storage/keys/rotate"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
 }  # fmt: skip
@@ -250,7 +249,7 @@ def furnish(node: Node) -> dict[str, str]:
     for path, body in (
         ("users", {"name": "ana"}), ("users", {"name": "bob"}), ("groups", {"name": "crew"}), ("groups", {"name": "staff"}),
         ("roles", {"name": "hands", "properties": {}, "securableObjects": OBJECTS}),
-        ("tags", {"name": "red"}), ("catalogs", {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}),
+        ("tags", {"name": "red"}), ("catalogs", {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {"token": "x"}}),
     ):  # fmt: skip
         node.done("POST", f"{LAKE}/{path}", body)
     node.done("PUT", f"{LAKE}/permissions/users/ana/grant", ROLES)

@@ -165,7 +165,7 @@ class Vendor:
             task.cancel()
 
 
-class _Open(NamedTuple):
+class Opened(NamedTuple):
     """A table as far as its files are open to the caller."""
 
     location: str
@@ -188,7 +188,7 @@ async def table_credentials(ctx: Context, scope: Scope, *, levels: Levels) -> Ve
     Raises Unavailable, StorageFailed where STS does not answer or refuses.
     """
 
-    def look(scene: Scene) -> _Open | None:
+    def look(scene: Scene) -> Opened | None:
         node, chain = scene.find(levels, Kind.TABLE)
         return None if node is None else _table_open(scene, node, chain=chain)
 
@@ -201,7 +201,7 @@ async def object_credentials(ctx: Context, on: On, *, location: str | None) -> V
     `location` names one of a fileset's. Raises NotFound, Forbidden, and as `table_credentials` does.
     """
 
-    def look(scene: Scene) -> _Open | None:
+    def look(scene: Scene) -> Opened | None:
         scene.require_in_metalake_use()
         target = target_require(scene, on.kind, on.full_name, codec_of(scene), Action.METADATA_LOAD)
         if target.node is None or on.kind not in (Kind.TABLE, Kind.FILESET):
@@ -213,7 +213,7 @@ async def object_credentials(ctx: Context, on: On, *, location: str | None) -> V
     return await _vended(ctx, on.scope, look=look) if opens else None
 
 
-async def _vended(ctx: Context, scope: Scope, *, look: Callable[[Scene], _Open | None]) -> Vended | None:
+async def _vended(ctx: Context, scope: Scope, *, look: Callable[[Scene], Opened | None]) -> Vended | None:
     waited: tuple[Wanted, Credentials] | None = None
     while True:
         seen = await ctx.read(scope, look)
@@ -228,25 +228,29 @@ async def _vended(ctx: Context, scope: Scope, *, look: Callable[[Scene], _Open |
         waited = wanted, await ctx.services.vendor.given(wanted)  # then the rights are looked at again
 
 
-def _fileset_open(scene: Scene, node: Node, *, chain: Chain, location: str | None) -> _Open | None:
+def _fileset_open(scene: Scene, node: Node, *, chain: Chain, location: str | None) -> Opened | None:
     """Return one of a fileset's places and what the caller may do there; None where nothing is given out, or it has no such place."""
     record = cast("FilesetRecord", node.record)
     found = record.locations.get(location_name(record, location))
     if found is None or not vends(place_of(scene).catalog.properties):
         return None
     reads, writes = (scene.decide(action, chain).allowed for action in (Action.FILESET_READ, Action.FILESET_ALTER))
-    return _Open(found, Rights(reads, writes), place_of(scene), "")
+    return Opened(found, Rights(reads, writes), place_of(scene), "")
 
 
-def _table_open(scene: Scene, node: Node, *, chain: Chain) -> _Open | None:
-    """Return a table's place and what the caller may do there; None where nothing is given out."""
-    if node.kind is not Kind.TABLE or is_sourced(scene) or not vends(place_of(scene).catalog.properties):
+def _table_open(scene: Scene, node: Node, *, chain: Chain) -> Opened | None:
+    return open_to(scene, node, chain=chain, gives=vends)
+
+
+def open_to(scene: Scene, node: Node, *, chain: Chain, gives: Callable[[Mapping[str, str]], bool]) -> Opened | None:
+    """Return a table's place and what the caller may do there; None where its catalog's properties give nothing out."""
+    if node.kind is not Kind.TABLE or is_sourced(scene) or not gives(place_of(scene).catalog.properties):
         return None
     reads, writes = (scene.decide(action, chain).allowed for action in (Action.TABLE_READ, Action.TABLE_COMMIT))
-    return _Open(scene.document(node.id).location, Rights(reads, writes), place_of(scene), node.format or ICEBERG)
+    return Opened(scene.document(node.id).location, Rights(reads, writes), place_of(scene), node.format or ICEBERG)
 
 
-def _wanted(seen: _Open) -> Wanted | None:
+def _wanted(seen: Opened) -> Wanted | None:
     open_to_writers = OPEN_TO_WRITERS.get(seen.table_format, ())
     return wanted_of(seen.place, seen.location, rights=seen.rights, open_to_writers=open_to_writers)
 
@@ -270,7 +274,7 @@ async def new_table_credentials(
     Asked for before the table is made, so that nothing is made when STS does not answer. `unless_claimed`: they are handed out before it is there, so
     no other table may lie there, above or below. Raises as `table_credentials` does.
     """
-    wanted = None if not vends(place.catalog.properties) else _wanted(_Open(location, BOTH, place, table_format))
+    wanted = None if not vends(place.catalog.properties) else _wanted(Opened(location, BOTH, place, table_format))
     if wanted is None:
         return None
     normal = normalise(location)

@@ -22,7 +22,7 @@ from limnos.store.nodes import catalog_records_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from limnos.model.permits import Permit
     from limnos.model.records import CatalogRecord
@@ -60,7 +60,7 @@ async def keys_list(ctx: Context) -> Held:
     """Return the keys by their ids. Catalogs in the trash are not counted: they are sealed anew when they are written."""
     await refuse_former(ctx)
     await ctx.read(Scope(), _require)
-    return await _held(ctx)
+    return _held(keys_of_server(ctx), [record.properties for _, _, record in await ctx.look_up(catalog_records_read)])
 
 
 async def keys_rotate(ctx: Context) -> tuple[Held, int]:
@@ -68,20 +68,27 @@ async def keys_rotate(ctx: Context) -> tuple[Held, int]:
 
     Raises Unsupported without any key.
     """
-    keys = ctx.services.defaults.storages.keys
+    keys = keys_of_server(ctx)
     await refuse_former(ctx)
     await ctx.read(Scope(), _require)
+    found = await ctx.look_up(catalog_records_read)
     made = keys.renew()
     if keys.current is None:
         raise Unsupported(
             "This server has no key to seal secrets with: whoever runs it sets storage.key_file or storage.keys, the same on every node"
         )
-    done = 0
-    for catalog_id, metalake_id, record in await ctx.look_up(catalog_records_read):
-        if keys.sealed(record.properties) != record.properties:
+    done, now = 0, []
+    for catalog_id, metalake_id, record in found:
+        now.append(keys.sealed(record.properties))
+        if now[-1] != record.properties:
             done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys))
     log.info("secrets are under the newest key", key=keys.current, made=made, catalogs=done)
-    return await _held(ctx), done
+    return _held(keys, now), done  # nothing is asked of the store after the last commit: what was done is told
+
+
+def keys_of_server(ctx: Context) -> Keys:
+    """Return the keys of this server."""
+    return ctx.services.defaults.storages.keys
 
 
 async def _seal(ctx: Context, command: SecretsSeal) -> bool:
@@ -105,14 +112,12 @@ def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
     return True
 
 
-async def _held(ctx: Context) -> Held:
-    keys = ctx.services.defaults.storages.keys
+def _held(keys: Keys, catalogs: Sequence[Mapping[str, str]]) -> Held:
     counts: Counter[str] = Counter()
     plain = 0
-    for _, _, record in await ctx.look_up(catalog_records_read):
-        found = frozenset[str]().union(*map(keys_of, record.properties.values()))
-        counts.update(found)
-        plain += any(is_plain(name, value) for name, value in record.properties.items())
+    for properties in catalogs:
+        counts.update(frozenset[str]().union(*map(keys_of, properties.values())))
+        plain += any(is_plain(name, value) for name, value in properties.items())
     names = keys.names
     return Held(
         names, keys.current, keys.makes, {name: counts[name] for name in names},

@@ -123,6 +123,7 @@ def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
         ("GET", "", None), ("HEAD", "", None), ("POST", "", updates), ("DELETE", "", None),
         ("POST", "/metrics", {"report-type": "scan-report"}), ("POST", "/unregister", None), ("GET", "/credentials", None), ("POST", "/plan", {}),
         ("GET", "/plan/{plan}", None), ("DELETE", "/plan/{plan}", None), ("POST", "/tasks", {"plan-task": "none"}),
+        ("POST", "/sign", {"region": "us-east-1", "uri": "https://b.s3.amazonaws.com/t/f", "method": "GET", "headers": {}}),
     ):  # fmt: skip
         route, path = f"{method} {table}{path}", path.replace("{plan}", "none")  # noqa: PLW2901 - it is told and asked differently
         own = f"drop_{who}" if (method, path) == ("DELETE", "") else f"leave_{who}" if path == "/unregister" else "t"

@@ -39,7 +39,7 @@ from tests.http.iceberg.wire import (
     view_version,
 )
 
-NOT_KEYED = {"report-metrics"}
+NOT_KEYED = {"report-metrics", "sign-request"}
 """Changes nothing."""
 USER = "ana"
 

@@ -26,6 +26,7 @@ BODIES: dict[str, object] = {
     "create-table": {"name": "n", "schema": SCHEMA},
     "commit-table": {"updates": [set_properties(k="v")]},
     "report-metrics": {},
+    "sign-request": {"region": "r", "uri": "u", "method": "GET", "headers": {}},
     "rename-table": {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "n"}},
     "commit-transaction": {"table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}}]},
 }

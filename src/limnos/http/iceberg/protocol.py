@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.http.iceberg import config, namespaces, oauth, plans, tables, transactions, vended, views
+from limnos.http.iceberg import config, namespaces, oauth, plans, signing, tables, transactions, vended, views
 from limnos.http.iceberg.errors import error_response
 from limnos.http.iceberg.federated import HANDLERS, passing
 from limnos.http.iceberg.paths import levels_of, name_of, split
@@ -102,6 +102,13 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", "/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan}", plans.plan_load, "load-plan"),
     Route("DELETE", "/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan}", plans.plan_cancel, "cancel-plan"),
     Route("POST", "/{prefix}/namespaces/{namespace}/tables/{table}/tasks", plans.tasks_load, "load-tasks"),
+    Route(
+        "POST",
+        "/{prefix}/namespaces/{namespace}/tables/{table}/sign",
+        signing.request_signed,
+        "sign-request",
+        asks=(Action.TABLE_LOAD,),
+    ),
     Route("POST", "/{prefix}/tables/rename", tables.table_rename, "rename-table"),
     Route(
         "POST",

@@ -20,6 +20,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.read_restrictions import as_told
 from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
+from limnos.http.iceberg.signing import is_signing_asked, signing_told
 from limnos.http.iceberg.vended import delegates_of, is_asked, told
 from limnos.http.response import JSON, NO_STORE, Response, no_content
 from limnos.model.errors import BadRequest, IllegalName, LimnosError, NotFound
@@ -31,6 +32,7 @@ from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
 from limnos.services.credentials import table_credentials
 from limnos.services.lasting import lasting_of
 from limnos.services.scene import Scope
+from limnos.services.signing import table_signing
 from limnos.services.sqlpp_fence import proof_of
 
 if TYPE_CHECKING:
@@ -174,8 +176,8 @@ async def table_load(request: Request, ctx: Context) -> Response:
         raise BadRequest(f"snapshots is all or refs, not {mode}")
     if sight.bound is not None:
         return await _restricted(request, ctx, sight=sight, mode=mode, bound=sight.bound)
-    delegates = is_asked(request, ctx, catalog=catalog)
-    end = await _end(ctx, scope, levels=(*namespace, name)) if delegates else _PLAIN_END
+    delegates = is_asked(request, ctx, catalog=catalog) or is_signing_asked(request, ctx, catalog=catalog)
+    end = await _end(request, ctx, scope=scope, levels=(*namespace, name), catalog=catalog) if delegates else _PLAIN_END
     etag = _etag(document, mode, mark=end.mark)
     whole = document
     if _matches(request.headers.get(b"if-none-match"), etag):
@@ -399,8 +401,15 @@ def _etag(document: Document, mode: str, *, mark: str = "") -> bytes:
     return f'W/"{document.node_id}-{document.version}-{mode}{mark and "-"}{mark}"'.encode()
 
 
-async def _end(ctx: Context, scope: Scope, *, levels: Levels, made: bool = False) -> End:
-    """End an answer with credentials. When something was `made` it stays so whatever STS says: who asks can ask again."""
+async def _end(
+    request: Request, ctx: Context, *, scope: Scope, levels: Levels, catalog: CatalogRecord, made: bool = False
+) -> End:
+    """End an answer with credentials, else with who signs requests, as far as a client asks for them.
+
+    When something was `made` it stays so whatever STS says: who asks can ask again.
+    """
+    if not is_asked(request, ctx, catalog=catalog):
+        return await _signing_end(request, ctx, scope=scope, levels=levels, catalog=catalog)
     try:
         vended = await table_credentials(ctx, scope, levels=levels)
     except LimnosError:
@@ -410,11 +419,18 @@ async def _end(ctx: Context, scope: Scope, *, levels: Levels, made: bool = False
     return _PLAIN_END if vended is None else End(told(vended, scope, levels=levels), vended.mark)
 
 
+async def _signing_end(request: Request, ctx: Context, *, scope: Scope, levels: Levels, catalog: CatalogRecord) -> End:
+    if not is_signing_asked(request, ctx, catalog=catalog):
+        return _PLAIN_END
+    signing = await table_signing(ctx, scope, levels=levels)
+    return _PLAIN_END if signing is None else End(signing_told(signing, scope, levels=levels), "signed")
+
+
 async def _made(
     request: Request, ctx: Context, *, scope: Scope, levels: Levels, found: tuple[Document, CatalogRecord]) -> Response:  # fmt: skip
     """Answer with a table that this request has made, now or when it came before."""
     document, catalog = found
-    end = await _end(ctx, scope, levels=levels, made=True) if is_asked(request, ctx, catalog=catalog) else _PLAIN_END
+    end = await _end(request, ctx, scope=scope, levels=levels, catalog=catalog, made=True)
     return _loaded(document, _etag(document, "all", mark=end.mark), end=end)
 
 

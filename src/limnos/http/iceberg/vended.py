@@ -18,6 +18,8 @@ from limnos.services.credentials import table_credentials, vends
 from limnos.sources.credentials import PATH_STYLE, REGION, S3_ENDPOINT, stated
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limnos.http.request import Request
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
@@ -61,18 +63,28 @@ def entry_of(vended: Vended, scope: Scope, *, levels: Levels) -> dict[str, objec
 
 def config_of(vended: Vended, scope: Scope, *, levels: Levels) -> dict[str, str]:
     """Spell credentials as clients are configured, with how the store is reached and where they are renewed."""
-    keys, properties = vended.credentials, vended.properties
-    known = {name: stated(properties, names) for name, names in _PASSED_ON}
-    prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
-    namespace, name = iceberg.encode_path(levels[:-1]), iceberg.encode_name(levels[-1])
+    keys = vended.credentials
     return {
-        **{key: value for key, value in known.items() if value is not None},
+        **ways_of(vended.properties),
         "s3.access-key-id": keys.access_key_id,
         "s3.secret-access-key": keys.secret_access_key,
         "s3.session-token": keys.session_token,
         "s3.session-token-expires-at-ms": str(keys.expires_ms),
-        "client.refresh-credentials-endpoint": f"v1/{prefix}/namespaces/{namespace}/tables/{name}/credentials",
+        "client.refresh-credentials-endpoint": f"{route_of(scope, levels)}/credentials",
     }
+
+
+def ways_of(properties: Mapping[str, str]) -> dict[str, str]:
+    """Spell how a catalog's store is reached, without any key."""
+    known = {name: stated(properties, names) for name, names in _PASSED_ON}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def route_of(scope: Scope, levels: Levels) -> str:
+    """Spell a table's route, as clients put it behind the catalog's address."""
+    prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
+    namespace, name = iceberg.encode_path(levels[:-1]), iceberg.encode_name(levels[-1])
+    return f"v1/{prefix}/namespaces/{namespace}/tables/{name}"
 
 
 def told(vended: Vended | None, scope: Scope, *, levels: Levels) -> bytes:

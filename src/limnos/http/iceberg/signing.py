@@ -1,0 +1,68 @@
+"""Remote signing: whether a request asks for it, how that is told, and the route that signs.
+
+May import `services`, `sources` for what is signed, and this package. A signature is for one request of one caller: nobody keeps it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.http.iceberg.paths import levels_of, name_of, split
+from limnos.http.iceberg.vended import DELEGATION, route_of, ways_of
+from limnos.http.response import JSON, NO_STORE, Response
+from limnos.model.errors import Unsupported
+from limnos.services.signing import catalog_signs, request_sign
+from limnos.sources.signing import Asked
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.model.records import CatalogRecord
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scope
+    from limnos.services.signing import Signing
+
+SIGNER = "S3V4RestSigner"
+"""What PyIceberg calls the client of the route below."""
+
+
+class SignRequest(msgspec.Struct, frozen=True):
+    """A request to an object store as a client would send it; what else stands in it is passed over."""
+
+    region: str
+    uri: str
+    method: str
+    headers: dict[str, list[str]]
+    body: str | None = None
+    provider: str | None = None
+
+
+def is_signing_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
+    """Say whether a client wants requests signed by a catalog that has that done."""
+    header = request.headers.get(DELEGATION)
+    return header is not None and b"remote-signing" in header.lower() and catalog_signs(ctx, catalog)
+
+
+async def request_signed(request: Request, ctx: Context) -> Response:
+    """POST sign: answer a request to the object store with its signature, if it touches the table's own files as the caller may."""
+    scope, params = split(request, ctx, 2)
+    namespace, name = levels_of(params[0]), name_of(params[1])
+    body = request.decode(await request.body(), SignRequest)
+    if body.provider not in (None, "s3"):
+        raise Unsupported(f"Requests to {body.provider[:50]} are not signed here: s3 alone")
+    headers = {key: tuple(values) for key, values in body.headers.items()}
+    asked = Asked(body.method.upper(), body.uri, body.region, headers, body.body)
+    found = await request_sign(ctx, scope, levels=(*namespace, name), asked=asked)
+    return Response(200, msgspec.json.encode({"uri": asked.uri, "headers": found}), (JSON, NO_STORE))
+
+
+def signing_told(signing: Signing, scope: Scope, *, levels: Levels) -> bytes:
+    """Spell the end of an answer about a table whose requests are signed: for clients that know the older properties, too."""
+    endpoint = f"{route_of(scope, levels)}/sign"
+    config = {
+        **ways_of(signing.properties), "s3.remote-signing-enabled": "true", "s3.signer": SIGNER,
+        "s3.signer.endpoint": endpoint, "signer.endpoint": endpoint,
+    }  # fmt: skip
+    return b"".join((b',"config":', msgspec.json.encode(config), b',"remote-signing-config":{}}'))

@@ -1,0 +1,198 @@
+"""Remote signing over Iceberg REST: for whom, for which files, and what a store makes of the signatures."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from limnos.config.settings import Storage
+from tests.http.driver import API, Answer, Node, grant, node_at
+from tests.http.iceberg.wire import SCHEMA, space_path, table_path
+from tests.objects import BUCKET, ELSE, Objects, authorized
+
+pytestmark = pytest.mark.integration  # an object store is served
+ASKED = {"x_iceberg_access_delegation": "remote-signing"}
+KINDS = ("narrow", "wide")
+"""Catalogs: one has a role, so that requests are signed by a table's own credentials; of the other all are signed by its keys, which open everything."""
+WHO = {"ana": "select_table", "ben": "modify_table", "eve": "select_table modify_table", "zoe": ""}
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Objects]:
+    """An object store that looks at every signature, and at what users, roles and sessions may do."""
+    with authorized() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def node(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with the tables `a.t` and `a.t2` in both catalogs; ana reads, ben writes, eve does both, zoe neither."""
+    storage = Storage(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+    with node_at(tmp_path_factory.mktemp("signing") / "data", storage=storage) as running:
+        for kind in KINDS:
+            properties = {**store.properties, "warehouse": f"s3://lake/{kind}", "s3.remote-signing-enabled": "true"}
+            if kind == "wide":
+                del properties["s3-role-arn"]
+            body = {"name": kind, "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
+            running.done("POST", f"{API}/lake/catalogs", body)
+            root = f"/iceberg/v1/lake.{kind}"
+            running.done("POST", f"{root}/namespaces", {"namespace": ["a"]})
+            for name in ("t", "t2"):
+                table = {"name": name, "schema": SCHEMA, "location": f"s3://lake/{kind}/{name}"}
+                running.done("POST", f"{space_path('a', root=root)}/tables", table)
+            for user, rights in WHO.items():
+                grant(running, user, f"use_catalog use_schema {rights}".strip(), kind="CATALOG", on=kind)
+        yield running
+
+
+def table(kind: str, name: str = "t") -> str:
+    """A table's route."""
+    return table_path("a", name, root=f"/iceberg/v1/lake.{kind}")
+
+
+def sign(
+    node: Node,
+    store: Objects,
+    kind: str,
+    *,
+    user: str = "eve",
+    method: str = "GET",
+    key: str = "data/f",
+    **more: object,
+) -> Answer:
+    """Have a request signed for a name below the table's place."""
+    uri = more.pop("uri", f"{store.uri}/{BUCKET}/{kind}/t/{quote(key)}")
+    body = {"region": "us-east-1", "uri": uri, "method": method, "headers": {}, **more}
+    return node.post(f"{table(kind)}/sign", body, user=user)
+
+
+def sent(answer: Answer, method: str, data: bytes | None = None) -> int:
+    """What the store says to a request that was signed."""
+    assert answer.status == 200, answer.body
+    headers = {name: ", ".join(values) for name, values in answer.json()["headers"].items()}
+    request = urllib.request.Request(answer.json()["uri"], data=data, headers=headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_told_to_who_asks(node: Node, kind: str) -> None:
+    """In the words of now and of before, without any key; who asks for credentials gets those where a catalog gives them out; who has no right to rows gets neither."""
+    answer = node.get(table(kind), user="ana", **ASKED)
+    config = answer.json()["config"]
+
+    assert config["s3.signer.endpoint"] == config["signer.endpoint"] == f"{table(kind).removeprefix('/iceberg/')}/sign"
+    assert (config["s3.remote-signing-enabled"], config["s3.signer"]) == ("true", "S3V4RestSigner")
+    assert answer.json()["remote-signing-config"] == {}
+    assert not any("key" in name or "token" in name for name in config)
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["etag"] != node.get(table(kind), user="ana").headers["etag"]
+    assert node.get(table(kind), user="ana").json()["config"] == {}
+    both = node.get(table(kind), user="ana", x_iceberg_access_delegation="vended-credentials,remote-signing").json()
+    assert ("storage-credentials" in both) == (kind == "narrow")
+    assert ("remote-signing-config" in both) == (kind == "wide")
+    assert node.get(table(kind), user="zoe", **ASKED).status == 403
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_store_takes_what_is_signed(node: Node, store: Objects, kind: str) -> None:
+    """Objects are written, listed, read, copied and deleted, odd names and several at once too, without any key of the client's."""
+    for key in ("data/f", "data/p=a%2Fb/ä +&.parquet"):
+        assert sent(sign(node, store, kind, method="PUT", key=key), "PUT", b"x") == 200
+        assert sent(sign(node, store, kind, key=key), "GET") == 200
+    listed = sign(node, store, kind, uri=f"{store.uri}/{BUCKET}?list-type=2&prefix={kind}%2Ft%2Fdata%2F")
+    assert sent(listed, "GET") == 200
+    copied = sign(
+        node, store, kind, method="PUT", key="data/g", headers={"x-amz-copy-source": [f"{BUCKET}/{kind}/t/data/f"]}
+    )
+    assert sent(copied, "PUT") == 200
+    body = f"<Delete><Object><Key>{kind}/t/data/f</Key></Object><Object><Key>{kind}/t/data/g</Key></Object></Delete>"
+    uri = f"{store.uri}/{BUCKET}?delete"
+    several = sign(node, store, kind, method="POST", uri=uri, body=body, headers={"Content-Type": ["application/xml"]})
+    assert several.status == 200
+    (digest,) = several.json()["headers"]["X-Amz-Content-SHA256"]
+    assert digest == sha256(body.encode()).hexdigest()  # so that no other body is taken
+    assert sent(several, "POST", body.encode()) == 200
+    assert not {f"{kind}/t/data/f", f"{kind}/t/data/g"} & set(store.names(kind))
+    assert sent(sign(node, store, kind, method="DELETE", key="data/p=a%2Fb/ä +&.parquet"), "DELETE") == 204
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_signature_is_for_one_request(node: Node, store: Objects, kind: str) -> None:
+    """It opens no other name, and does nothing else."""
+    answer = sign(node, store, kind)
+    elsewhere = {**answer.json(), "uri": answer.json()["uri"].replace("/t/", "/t2/")}
+    assert sent(Answer(200, {}, json.dumps(elsewhere).encode()), "GET") == 403
+    assert sent(answer, "DELETE") == 403
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "user, reads, writes", [("ana", 200, 403), ("ben", 403, 200), ("eve", 200, 200), ("zoe", 403, 403)]
+)
+def test_who_may_do_what(node: Node, store: Objects, kind: str, *, user: str, reads: int, writes: int) -> None:
+    """Reading needs SELECT_TABLE, writing MODIFY_TABLE; who only writes reads the directory that holds no rows."""
+    listing = f"{store.uri}/{BUCKET}?prefix={kind}/t/data/"
+    assert sign(node, store, kind, user=user).status == reads
+    assert sign(node, store, kind, user=user, key="metadata/f").status == min(reads, writes)
+    assert sign(node, store, kind, user=user, uri=listing).status == min(reads, writes)
+    for method in ("PUT", "DELETE"):
+        assert sign(node, store, kind, user=user, method=method).status == writes
+    copied = {"x-amz-copy-source": [f"{BUCKET}/{kind}/t/data/f"]}
+    assert sign(node, store, kind, user=user, method="PUT", headers=copied).status == max(reads, writes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_beyond_the_table_is_signed(node: Node, store: Objects, kind: str) -> None:
+    """Not the table whose place only begins alike, nor the place itself, another catalog's, another bucket, or another store."""
+    other = KINDS[kind == KINDS[0]]
+    refused = [
+        f"{store.uri}/{BUCKET}/{kind}/t2/data/f", f"{store.uri}/{BUCKET}/{kind}/t", f"{store.uri}/{BUCKET}/{kind}/t2", f"{store.uri}/{BUCKET}/{other}/t/f",
+        f"{store.uri}/{ELSE}/{kind}/t/f", f"{store.uri}/{BUCKET}/{kind}/t/%2e%2e/t2/f", f"{store.uri}/{BUCKET}?prefix={kind}/t", f"{store.uri}/{BUCKET}?prefix=",
+        f"{store.uri}/{BUCKET}?prefix={kind}/t2/", f"{store.uri}/{BUCKET}", f"https://{BUCKET}.s3.amazonaws.com/{kind}/t/f",
+    ]  # fmt: skip
+    for uri in refused:
+        assert sign(node, store, kind, uri=uri).status in (400, 403), uri
+    beside = {"x-amz-copy-source": [f"{BUCKET}/{kind}/t2/data/f"]}
+    assert sign(node, store, kind, method="PUT", headers=beside).status == 403
+    body = f"<Delete><Object><Key>{kind}/t/a</Key></Object><Object><Key>{kind}/t2/a</Key></Object></Delete>"
+    assert sign(node, store, kind, method="POST", uri=f"{store.uri}/{BUCKET}?delete", body=body).status == 403
+
+
+def test_rights_are_those_of_the_moment(node: Node, store: Objects) -> None:
+    """Who loses the right gets no further signature; a table that was dropped has none."""
+    grant(node, "tim", "use_catalog use_schema select_table", kind="CATALOG", on="wide")
+    assert sign(node, store, "wide", user="tim").status == 200
+    node.ask("PATCH", "/api/limnos/v1/metalakes/lake/users/tim", {"enabled": False})
+    assert sign(node, store, "wide", user="tim").status == 403
+    gone = node.post(f"{table('wide', 'gone')}/sign", {"region": "r", "uri": "u", "method": "GET", "headers": {}})
+    assert gone.status == 404
+
+
+def test_a_catalog_that_signs_nothing_says_so(node: Node, store: Objects, tmp_path: Path) -> None:
+    """Nor does it tell clients that it would."""
+    properties = {**store.properties, "warehouse": "s3://lake/silent"}
+    body = {"name": "silent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
+    node.done("POST", f"{API}/lake/catalogs", body)
+    node.done("POST", "/iceberg/v1/lake.silent/namespaces", {"namespace": ["a"]})
+    made = {"name": "t", "schema": SCHEMA}
+    node.done("POST", "/iceberg/v1/lake.silent/namespaces/a/tables", made)
+
+    assert node.get(table("silent"), **ASKED).json()["config"] == {}
+    refused = sign(node, store, "silent", user="admin")
+    assert (refused.status, "signs no requests" in refused.body.decode()) == (400, True)
+
+
+def test_other_providers_are_not_signed_for(node: Node, store: Objects) -> None:
+    """The specification has a field for them."""
+    assert sign(node, store, "wide", provider="gcs").status == 406

@@ -1,0 +1,115 @@
+"""PyIceberg on an object store with authorization on: one table's credentials, their end and renewal, and signed requests; never a key of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.rest import RestCatalog
+
+from limnos.client import Client
+from tests.integration.live import LiveServer, serving
+from tests.objects import BUCKET, Objects, authorized
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "text": ["a", "b", "c"]})
+SIGNED = {"header.X-Iceberg-Access-Delegation": "remote-signing", "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"}
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Objects]:
+    """The store."""
+    with authorized() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server with a catalog there that gives out credentials, and signs; ana may read its tables."""
+    data = tmp_path_factory.mktemp("authorized") / "data"
+    flags = ("--allow-root", "s3://lake", "--allow-endpoint", store.uri)
+    with serving(data, *flags) as running, Client(running.uri, token=running.token) as client:
+        properties = {**store.properties, "warehouse": "s3://lake/ice", "s3.remote-signing-enabled": "true"}
+        client.catalogs.create("ice", properties=properties)
+        client.users.add("ana")
+        client.roles.create("readers")
+        client.roles.allow("readers", ["USE_CATALOG", "USE_SCHEMA", "SELECT_TABLE"], on="ice", kind="catalog")
+        client.roles.grant_to_user("ana", ["readers"])
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients find no keys of their own anywhere."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+
+
+def catalog(server: LiveServer, *, user: str | None = None, **more: str) -> RestCatalog:
+    """A client, as the administrator unless it is somebody else."""
+    with Client(server.uri, token=server.token) as client:
+        token = server.token if user is None else client.tokens.create(user=user).token
+    found = load_catalog("ice", type="rest", uri=f"{server.uri}/iceberg", warehouse="ice", token=token, **more)
+    assert isinstance(found, RestCatalog)
+    return found
+
+
+@pytest.mark.parametrize("more", [{}, SIGNED], ids=["vended", "signed"])
+def test_pyiceberg_has_no_keys_of_its_own(server: LiveServer, store: Objects, more: dict[str, str]) -> None:
+    """Tables are made, written, read, overwritten and read by who may only read, by credentials or signatures alone; each of these is the store's to look at."""
+    space = "signed" if more else "vended"
+    client = catalog(server, **more)
+    client.create_namespace(space)
+    table = client.create_table(f"{space}.t", schema=ROWS.schema)
+    table.append(ROWS)
+    table.append(ROWS)
+    table.delete("id = 2")
+    assert sorted(client.load_table(f"{space}.t").scan().to_arrow()["id"].to_pylist()) == [1, 1, 3, 3]
+
+    reader = catalog(server, user="ana", **more).load_table(f"{space}.t")
+    assert reader.scan().to_arrow().num_rows == 4
+    with pytest.raises(Exception, match=r"(?i)denied|forbidden|sign"):
+        reader.append(ROWS)
+    assert client.load_table(f"{space}.t").scan().to_arrow().num_rows == 4
+
+
+def test_credentials_end_and_are_renewed(server: LiveServer, store: Objects) -> None:
+    """One table's open it alone: not the sibling whose place only begins alike, nor another's; ended ones open nothing, renewed ones do."""
+    client = catalog(server)
+    client.create_namespace("ends")
+    for name in ("t", "t2", "other"):
+        client.create_table(f"ends.{name}", schema=ROWS.schema, location=f"s3://lake/ice/ends/{name}").append(ROWS)
+    table = client.load_table("ends.t")
+    config = dict(table.io.properties)
+
+    def outcome(keys: dict[str, str], key: str) -> str:
+        s3 = store.client(keys["s3.access-key-id"], keys["s3.secret-access-key"], keys["s3.session-token"])
+        try:
+            s3.list_objects_v2(Bucket=BUCKET, Prefix=key)
+            s3.put_object(Bucket=BUCKET, Key=f"{key}probe", Body=b"x")
+        except ClientError as error:
+            return str(error.response["Error"]["Code"])
+        finally:
+            s3.close()
+        return "ok"
+
+    assert outcome(config, "ice/ends/t/data/") == "ok"
+    assert {outcome(config, f"ice/ends/{name}/data/") for name in ("t2", "other")} == {"AccessDenied"}
+    assert int(config["s3.session-token-expires-at-ms"]) > time.time() * 1000
+    store.end_all()
+    assert outcome(config, "ice/ends/t/data/") == "AccessDenied"
+    with Client(server.uri, token=server.token) as own:  # a new right, so that nothing that is kept serves
+        own.catalogs.alter("ice", updates={"s3.token-expire-in-secs": "1800"})
+    renewed = client._load_credentials("ends.t").storage_credentials
+    assert outcome(dict(renewed[0].config), "ice/ends/t/data/") == "ok"
