@@ -9,6 +9,7 @@ from botocore.auth import S3SigV4Auth  # type: ignore[import-untyped]
 from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
 from botocore.credentials import Credentials  # type: ignore[import-untyped]
 
+from limnos.files import parse
 from limnos.model.errors import BadRequest, Forbidden, LimnosError
 from limnos.sources.signing import LIST, READ, WRITE, Asked, StoreKeys, signed, touched
 
@@ -24,7 +25,7 @@ def ask(method: str, uri: str, headers: Mapping[str, str] | None = None, *, body
 
 def found(asked: Asked, properties: Mapping[str, str] = MINIO) -> list[tuple[str, str]]:
     """What it touches."""
-    return [(each.how, each.location) for each in touched(asked, properties)]
+    return [(each.how, each.location) for each in touched(asked, properties, check=parse)]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_amazons_own_hosts(uri: str, location: str) -> None:
 def test_other_hosts_are_not_signed_for(uri: str) -> None:
     """Nor other services of Amazon's, nor without TLS."""
     with pytest.raises(Forbidden, match="not the store"):
-        touched(ask("GET", uri), {})
+        touched(ask("GET", uri), {}, check=parse)
 
 
 TRICKS = [
@@ -119,7 +120,7 @@ TRICKS = [
 def test_what_might_be_read_otherwise_is_refused(asked: Asked) -> None:
     """Dots, encodings, other hosts, parameters, headers and bodies that would have it do more than it says."""
     with pytest.raises((BadRequest, Forbidden)) as refused:
-        touched(asked, MINIO)
+        touched(asked, MINIO, check=parse)
     assert isinstance(refused.value, LimnosError)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from limnos.files import check_size, is_within, normalise, run_apart
+from limnos.files import check_size, is_within, normalise, parse, run_apart
 from limnos.model.errors import BadRequest, Forbidden, LimnosError
 from limnos.model.kinds import Kind
 from limnos.services.credentials import OPEN_TO_WRITERS, open_to, vends, wanted_of
@@ -86,7 +86,7 @@ async def request_sign(ctx: Context, scope: Scope, *, levels: Levels, asked: Ask
         opened = None if node is None else open_to(scene, node, chain=chain, gives=signs)
         if opened is None or not is_within(opened.location, place.roots):
             raise Forbidden("The table's files are not where its catalog may have files: ask its owner")
-        _check(opened, touched(asked, place.catalog.properties))
+        _check(opened, touched(asked, place.catalog.properties, check=parse))
         place.allowed.check_use(place.catalog.properties)
         return opened
 

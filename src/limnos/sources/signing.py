@@ -1,6 +1,6 @@
 """Requests to an object store that a client has signed here: what one touches, and its signature (SigV4).
 
-May import `files` for the spelling of locations, `model`, and botocore where it is called. Knows no tables and nobody's rights. A request is understood whole
+May import `model`, and botocore where it is called. Knows no tables and nobody's rights. A request is understood whole
 or refused: its host is the catalog's store, each parameter and each header of the store's is one that is known here, so that nothing in it
 does more than what it is said to touch. Decision record 0059.
 """
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.etree import ElementTree as ET
 
-from limnos.files import parse
 from limnos.model.errors import BadRequest, Forbidden, Unsupported
 from limnos.sources.credentials import S3_ENDPOINT, stated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from urllib.parse import SplitResult
 
 READ, WRITE, LIST = "read", "write", "list"
@@ -79,8 +78,18 @@ class StoreKeys(NamedTuple):
         return "StoreKeys()"
 
 
-def touched(asked: Asked, properties: Mapping[str, str]) -> list[Touched]:
-    """Return all that a request touches. Raises BadRequest for one that is malformed, Forbidden for one that is none a table's files need."""
+def touched(asked: Asked, properties: Mapping[str, str], *, check: Callable[[str], object]) -> list[Touched]:
+    """Return all that a request touches; `check` refuses locations that somebody might read as others.
+
+    Raises BadRequest for a request that is malformed, Forbidden for one that is none a table's files need.
+    """
+    found = _touched(asked, properties)
+    for each in found:
+        check(each.location)
+    return found
+
+
+def _touched(asked: Asked, properties: Mapping[str, str]) -> list[Touched]:
     parts, bucket, path = _addressed(asked.uri, properties)
     query = _query(parts.query)
     _check_headers(asked.headers)
@@ -232,12 +241,10 @@ def _location(bucket: str, path: str) -> str:
 
 
 def _checked(bucket: str, key: str) -> str:
-    """Refuse a name that somebody might read as another: with dots for parts, encoded once more, control characters. Raises BadRequest."""
+    """Return a location. Raises BadRequest for a name that no store takes."""
     if not _BUCKET.fullmatch(bucket) or len(key.encode()) > _KEY_BYTES_MAX:
         raise BadRequest("uri names no object, or one whose name is longer than stores take")
-    location = f"s3://{bucket}/{key}"
-    parse(location)
-    return location
+    return f"s3://{bucket}/{key}"
 
 
 def _unknown(method: str, query: Iterable[str]) -> Forbidden:
