@@ -39,6 +39,7 @@ LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
 HOOKS = f"{OWN}/metalakes/lake/webhooks"
 RUN = f"{OWN}/metalakes/lake/runs/{UUID(int=2)}"
 LANCE = "/lance/v1/table/lance$s"
+WORDS = "a few words for this"
 ROLE = f"{LAKE}/permissions/roles/hands"
 MODELS = f"{LAKE}/catalogs/models/schemas/a/models"
 BULK = "/api/bulk/metalakes/lake/users"
@@ -220,6 +221,9 @@ WRITES: dict[str, Write] = {
     "query-service": Write("POST", "/query/service", {"statement": "create dataverse n.m"}),
     "query-service-discard": Write("DELETE", "/query/service/result/HANDLE"),
     "create-token": Write("POST", f"{OWN}/tokens", {"name": "n"}),
+    "login": Write("POST", f"{OWN}/login", {"user": "ana", "password": WORDS}),
+    "set-password": Write("PUT", f"{OWN}/users/bob/password", {"password": WORDS}),
+    "remove-password": Write("DELETE", f"{OWN}/users/ana/password"),
     "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
     "rotate-storage-keys": Write("POST", f"{OWN}/storage/keys/rotate"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
@@ -265,6 +269,7 @@ def furnish(node: Node) -> dict[str, str]:
     node.done("POST", f"{LANCE}$two/register", {"location": "two"})
     kept = node.done("POST", f"{LANCE}$kept/declare", {"properties": {"managed_versioning": "true"}})
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
+    node.done("PUT", f"{OWN}/users/ana/password", {"password": WORDS})
     hook = node.done("POST", HOOKS, {"url": "https://hooks.example.com/old"})
     (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
     node.done("POST", SPACES, {"namespace": ["kept"]})

@@ -25,6 +25,7 @@ LEFT_OUT = {
     "name_migration": "the state of a change of names under way",
     "pipeline_run": "runs of this server's runners",
     "run_finding": "as the runs",
+    "password": "credentials of this server",
     "run_step": "as the runs",
     "scan_plan": "plans of scans, for an hour",
     "sqlpp_lock": "locks of statements that run now",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from limnos.model.errors import Unauthenticated
 from limnos.model.kinds import ROOT_ID
-from limnos.model.principals import NAME_BYTES_MAX, Trust, is_name
+from limnos.model.principals import NAME_BYTES_MAX, Purpose, Trust, is_name
 from limnos.view.cold import need
 from limnos.view.keys import ABSENT, token_key
 
@@ -219,6 +219,8 @@ def _checked(view: View, credential: Credential, trusts: frozenset[Trust]) -> To
         raise Unauthenticated("The token is wrong: make one with 'limnos token create'")
     if token.revoked:
         raise Unauthenticated("The token was revoked: make a new one with 'limnos token create'", was_right=True)
+    if token.purpose is Purpose.REFRESH:
+        raise Unauthenticated("This is a token to refresh a session with, which opens nothing: send the session's own")
     if token.trust not in trusts:
         raise Unauthenticated(
             f"The token does not count here: it was made {_VOID[token.trust]}. Ask an administrator for a new one, made "

@@ -204,6 +204,8 @@ def defaults_of(settings: Settings, allowed: Allowed, *, storages: Storages) -> 
         sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
         storages=storages,
         audit=audit_rules_of(settings.audit),
+        session_s=settings.access.session_s,
+        session_refresh_s=settings.access.session_refresh_s,
     )
 
 

@@ -224,6 +224,12 @@ class Access(Section):
         default="simple",
         description="`simple` believes the user named by Basic, beside tokens; `token` takes tokens only.",
     )
+    session_s: PositiveInt = Field(
+        default=3_600, description="How long a session lasts that a password opened, in seconds, until it is refreshed."
+    )
+    session_refresh_s: PositiveInt = Field(
+        default=1_209_600, description="For how long it can be refreshed without the password, in seconds."
+    )
     service_admins: Annotated[tuple[User, ...], BeforeValidator(_words)] = Field(
         default=(), description="Users who may make metalakes, beside `server.admin`; separated by commas."
     )

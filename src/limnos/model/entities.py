@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.model.kinds import ROOT_ID
-from limnos.model.principals import Asker
+from limnos.model.principals import Asker, Purpose
 
 if TYPE_CHECKING:
     from limnos.model.kinds import Kind
@@ -103,6 +103,16 @@ class Token(msgspec.Struct, frozen=True):
     created_at: int
     expires_at: int | None
     revoked: bool
+    trust: Trust
+    root_id: int
+    purpose: Purpose = Purpose.API
+
+
+class Password(msgspec.Struct, frozen=True):
+    """A local user's password, hashed; sessions that it opens have its `root_id`."""
+
+    user: str
+    hash: str
     trust: Trust
     root_id: int
 

@@ -42,6 +42,17 @@ class Trust(StrEnum):
     """The maker had a proven token, or the server made it for its administrator."""
 
 
+class Purpose(StrEnum):
+    """What a token is for. The words are stored."""
+
+    API = "api"
+    """Made by somebody to keep."""
+    SESSION = "session"
+    """Given by a login, for a while."""
+    REFRESH = "refresh"
+    """Given by a login, to ask for the next session; it opens nothing else."""
+
+
 class Identity(NamedTuple):
     """Whom a token of an outside issuer speaks for. Times are milliseconds since 1970.
 

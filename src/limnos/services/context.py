@@ -18,6 +18,7 @@ from limnos.model.errors import StalePermit, Unavailable
 from limnos.services.audit_lines import AuditLines
 from limnos.services.chores import OwnChores
 from limnos.services.credentials import Vendor
+from limnos.services.hashing import Hashing, Tries
 from limnos.services.issuer import NoIssuer
 from limnos.services.job_rules import JobRules
 from limnos.services.joint import Joint
@@ -125,6 +126,9 @@ class Services:
         """Of tokens from outside."""
         self.signing_in = Lines()
         """Of requests that bring the same token of an issuer for the first time."""
+        self.hashing = Hashing()
+        """Of passwords."""
+        self.tries = Tries()
         self.tended: dict[int, int] = {}
         """Until when debris of a dataset is looked after by a task that is on the list, by the table's id."""
         self.locks = Locks(gate, store)  # of SQL++ statements

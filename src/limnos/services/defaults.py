@@ -76,6 +76,9 @@ class Defaults(NamedTuple):
     """How old what killed statements left is before it goes; 0: it stays."""
     storages: Storages = Storages()
     audit: AuditRules = AuditRules()
+    session_s: int = 3_600
+    session_refresh_s: int = 1_209_600
+    """How long a session of a password lasts, and for how long it can be refreshed."""
 
 
 class Rules(NamedTuple):

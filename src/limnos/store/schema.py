@@ -246,8 +246,19 @@ token = Table(
     Column("revoked", Boolean, nullable=False),
     Column("trust", Text, nullable=False, server_default="believed"),
     Column("root_id", Id),
+    Column("purpose", Text, nullable=False, server_default="api"),
 )
 Index("token_user", token.c.user_name)
+
+password = Table(
+    "password",
+    metadata,
+    Column("user_name", Name, primary_key=True),
+    Column("hash", Text, nullable=False),
+    Column("trust", Text, nullable=False),
+    Column("root_id", Id, nullable=False),
+    Column("changed_at", Id, nullable=False),
+)
 
 document = Table(
     "document",

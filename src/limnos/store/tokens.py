@@ -9,27 +9,31 @@ from typing import TYPE_CHECKING
 
 from limnos.model.entities import Token
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.model.principals import Trust
+from limnos.model.principals import Purpose, Trust
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql
 
 if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
-_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id)"
+_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")
-OF_USER = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user ORDER BY id")
-ALL = Sql(f"SELECT {_COLUMNS} FROM token ORDER BY id")
+OF_USER = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose = 'api' ORDER BY id")
+ALL = Sql(f"SELECT {_COLUMNS} FROM token WHERE purpose = 'api' ORDER BY id")
 INSERT = Sql(
-    "INSERT INTO token (id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, root_id) VALUES"
-    " (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked, :trust, :root)"
+    "INSERT INTO token (id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, root_id, purpose) VALUES"
+    " (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked, :trust, :root, :purpose)"
 )
 REVOKE = Sql("UPDATE token SET revoked = :revoked WHERE id = :id AND revoked <> :revoked")
+OPENED = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose <> 'api' AND revoked = :no ORDER BY id")
+FORGET_OPENED = Sql("DELETE FROM token WHERE purpose <> 'api' AND expires_at < :before AND user_name = :user")
 
 
 def token_of(row: Row) -> Token:
     """Build the value of a row whose columns are `_COLUMNS`."""
-    return Token(row[0], row[1], row[2], bytes(row[3]), row[4], row[5], bool(row[6]), Trust(row[7]), row[8])
+    return Token(
+        row[0], row[1], row[2], bytes(row[3]), row[4], row[5], bool(row[6]), Trust(row[7]), row[8], Purpose(row[9])
+    )
 
 
 def token_read(token_id: int) -> Load[Token | None]:
@@ -47,6 +51,9 @@ def tokens_read(user: str | None) -> Load[tuple[Token, ...]]:
     return tuple(token_of(row) for row in rows)
 
 
+ENDED_KEPT_MS = 86_400_000
+
+
 class TokenWrites:
     """What mutations do to tokens."""
 
@@ -62,19 +69,21 @@ class TokenWrites:
         expires_at: int | None,
         trust: Trust,
         root_id: int | None = None,
+        purpose: Purpose = Purpose.API,
     ) -> Token:
         """Insert a token; without a root it begins a line of its own."""
         tx = self.tx
         token_id = tx.next_id()
         found = Token(
             token_id, user, name, secret_hash, tx.now_ms, expires_at, revoked=False, trust=trust,
-            root_id=token_id if root_id is None else root_id,
+            root_id=token_id if root_id is None else root_id, purpose=purpose,
         )  # fmt: skip
         tx.count(
             INSERT,
             {
                 "id": found.id, "user": user, "name": name, "secret_hash": secret_hash, "now": tx.now_ms,
                 "expires_at": expires_at, "revoked": False, "trust": trust.value, "root": found.root_id,
+                "purpose": purpose.value,
             },
         )  # fmt: skip
         self._changed("create", found)
@@ -91,6 +100,15 @@ class TokenWrites:
         if revoked:
             self._changed("revoke", token)
         return revoked
+
+    def close(self, user: str) -> int:
+        """Revoke everything that logins gave a user; returns how many tokens that were."""
+        opened = [token_of(row) for row in self.tx.rows(OPENED, {"user": user, "no": False})]
+        return sum(self.revoke(token) for token in opened)
+
+    def forget_ended(self, user: str) -> int:
+        """Delete what logins gave a user and has been over for a day: its ids mean nothing from then on, as before."""
+        return self.tx.count(FORGET_OPENED, {"user": user, "before": self.tx.now_ms - ENDED_KEPT_MS})
 
     def _changed(self, operation: str, token: Token) -> None:
         """Record the change; whose token it is, is told too: `Change.user_name`."""

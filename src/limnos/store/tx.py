@@ -26,6 +26,7 @@ from limnos.store.models import ModelWrites
 from limnos.store.nesting import NestingWrites
 from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
+from limnos.store.passwords import PasswordWrites
 from limnos.store.principals import PrincipalWrites
 from limnos.store.protection import ProtectionWrites
 from limnos.store.restrictions import RestrictionWrites
@@ -172,6 +173,11 @@ class Tx:
     def models(self) -> ModelWrites:
         """Versions of models."""
         return ModelWrites(self)
+
+    @property
+    def passwords(self) -> PasswordWrites:
+        """Passwords of local users."""
+        return PasswordWrites(self)
 
     @property
     def tokens(self) -> TokenWrites:

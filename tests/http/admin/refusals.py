@@ -8,7 +8,6 @@ from pathlib import Path
 from uuid import uuid4
 
 from limnos.http.admin.protocol import AdminProtocol
-from limnos.http.admin.service import ANONYMOUS
 from tests.http import cells
 from tests.http.cells import Case, Row, case
 from tests.http.driver import API, OWN, PROGRAM, Answer, Node, let_jobs
@@ -19,6 +18,7 @@ LAKE = f"{OWN}/metalakes/{{m}}"
 MOVE = f"POST {LAKE}/catalogs/{{c}}/move"
 TRANSACT = f"POST {LAKE}/catalogs/{{c}}/transactions"
 DECLARED: dict[str, object] = {"declaration": {"steps": []}}
+WORDS = "a few words for this"
 HOOK = {"url": "https://hooks.example.com/x"}
 RUN = re.compile("`?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`?")
 MEMBERS = f"{LAKE}/groups/{{g}}/members"
@@ -26,8 +26,10 @@ MEMBERS = f"{LAKE}/groups/{{g}}/members"
 
 def routes() -> set[str]:
     """Every route of the protocol whose answer depends on who asks."""
-    found = AdminProtocol().router.routes
-    return {f"{route.method} {route.path}" for route in found if route.operation not in ANONYMOUS}
+    protocol = AdminProtocol()
+    return {
+        f"{route.method} {route.path}" for route in protocol.router.routes if route.operation not in protocol.anonymous
+    }
 
 
 def cases(node: Node, who: str) -> Iterator[Case]:
@@ -364,6 +366,11 @@ def _tokens(node: Node, who: str) -> Iterator[Case]:
     yield case(f"GET {tokens}", "everybody's", query="?all=true")
     yield case(f"POST {tokens}", "one's own", body={})
     yield case(f"POST {tokens}", "another's", body={"user": "dummy"})
+    password = f"{OWN}/users/{{u}}/password"
+    yield case(f"PUT {password}", "another's", "dummy", body={"password": WORDS})
+    yield case(f"PUT {password}", "one's own", "dummy" if who == "nobody" else who, body={"password": WORDS})
+    yield case(f"DELETE {password}", "another's", "dummy")
+    yield case(f"DELETE {password}", "one's own", "dummy" if who == "nobody" else who, body={"old": WORDS})
     yield case(f"DELETE {tokens}/{{id}}", "another's", _token(node, "dummy"))
     yield case(f"DELETE {tokens}/{{id}}", "no token", "1")
     yield case(f"DELETE {tokens}/{{id}}", "one's own", _token(node, "dummy" if who == "nobody" else who))

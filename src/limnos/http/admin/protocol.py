@@ -16,6 +16,7 @@ from limnos.http.admin import (
     groups,
     jobs,
     lineage,
+    logins,
     moves,
     nesting,
     pipelines,
@@ -68,6 +69,7 @@ _MODULES = (
     users,
     tokens,
     storage,
+    logins,
     tasks,
     transactions,
     access,
@@ -91,7 +93,7 @@ class AdminProtocol:
     """Limnos' own API, and what lies at the root."""
 
     name = "admin"
-    anonymous = service.ANONYMOUS
+    anonymous = service.ANONYMOUS | logins.ANONYMOUS
 
     def __init__(self) -> None:
         routes = [route for module in _MODULES for route in module.ROUTES]

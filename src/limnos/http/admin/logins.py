@@ -1,0 +1,81 @@
+"""Local users: sign in with a password, go on with a session, set a password.
+
+May import `services`, `model` and this package. What is sent here is in no log, and answers with tokens are kept by nobody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.throttle import address_of
+from limnos.model.errors import BadRequest
+from limnos.services import logins
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.services.context import Context
+
+NO_STORE: Final = ((b"cache-control", b"no-store"),)
+ANONYMOUS: Final = frozenset({"login"})
+
+
+class Login(Body, frozen=True):
+    """Who signs in: a user with a password, or a session that is to go on."""
+
+    user: str | None = None
+    password: str | None = None
+    refresh_token: str | None = None
+
+
+class PasswordSet(Body, frozen=True):
+    """A new password; whoever sets their own gives the old one, if there is one."""
+
+    password: str
+    old: str | None = None
+
+
+class PasswordForget(Body, frozen=True):
+    """The password that is taken away, where it is one's own."""
+
+    old: str | None = None
+
+
+async def login(request: Request, ctx: Context) -> Response:
+    """Open a session with a password, or go on with one."""
+    body = Request.decode(await request.body(), Login)
+    if body.refresh_token is not None and body.user is None and body.password is None:
+        session = await logins.session_refresh(ctx, text=body.refresh_token)
+    elif body.refresh_token is None and body.user is not None and body.password is not None:
+        session = await logins.login(ctx, user=body.user, password=body.password, address=address_of(request.peer))
+    else:
+        raise BadRequest("Send user and password, or refresh_token alone")
+    return json_response(session._asdict(), headers=NO_STORE)
+
+
+async def password_set(request: Request, ctx: Context) -> Response:
+    """Set a user's password, and say whether there was one."""
+    (user,) = names_of(request)
+    body = Request.decode(await request.body(), PasswordSet)
+    address = address_of(request.peer)
+    had = await logins.password_set(ctx, user=user, password=body.password, old=body.old, address=address)
+    return json_response({"user": user, "replaced": had})
+
+
+async def password_forget(request: Request, ctx: Context) -> Response:
+    """Take a user's password away, and say whether there was one."""
+    (user,) = names_of(request)
+    text = await request.body()
+    body = Request.decode(text, PasswordForget) if text else PasswordForget()
+    had = await logins.password_set(ctx, user=user, password=None, old=body.old, address=address_of(request.peer))
+    return json_response({"removed": had})
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("POST", "/api/limnos/v1/login", login, "login"),
+    Route("PUT", "/api/limnos/v1/users/{u}/password", password_set, "set-password"),
+    Route("DELETE", "/api/limnos/v1/users/{u}/password", password_forget, "remove-password"),
+)

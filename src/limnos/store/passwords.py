@@ -1,0 +1,54 @@
+"""Passwords of local users: zone 0, beside the tokens. Only hashes are stored, and nothing caches them.
+
+May import `model` and the room's `sql`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.model.entities import Password
+from limnos.model.principals import Trust
+from limnos.store.sql import Load, Row, Sql
+
+if TYPE_CHECKING:
+    from limnos.store.tx import Tx
+
+OF_USER = Sql("SELECT user_name, hash, trust, root_id FROM password WHERE user_name = :user")
+PUT = Sql(
+    "INSERT INTO password (user_name, hash, trust, root_id, changed_at) VALUES (:user, :hash, :trust, :root, :now)"
+    " ON CONFLICT (user_name) DO UPDATE SET hash = excluded.hash, trust = excluded.trust, root_id = excluded.root_id,"
+    " changed_at = excluded.changed_at"
+)
+FORGET = Sql("DELETE FROM password WHERE user_name = :user")
+
+
+def password_of(rows: list[Row]) -> Password | None:
+    """Build the value of the row that was asked for, if there is one."""
+    return Password(rows[0][0], rows[0][1], Trust(rows[0][2]), rows[0][3]) if rows else None
+
+
+def password_read(user: str) -> Load[Password | None]:
+    """Read a user's password."""
+    return password_of((yield OF_USER, {"user": user}))
+
+
+class PasswordWrites:
+    """What mutations do to passwords."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def find(self, user: str) -> Password | None:
+        """Read a user's password inside the transaction."""
+        return password_of(self.tx.rows(OF_USER, {"user": user}))
+
+    def put(self, user: str, *, hashed: str, trust: Trust) -> None:
+        """Set a user's password. Its root is new: what the last one opened is not this one's."""
+        tx = self.tx
+        told = {"user": user, "hash": hashed, "trust": trust.value, "root": tx.next_id(), "now": tx.now_ms}
+        tx.count(PUT, told)
+
+    def forget(self, user: str) -> bool:
+        """Take a user's password away; says whether there was one."""
+        return self.tx.count(FORGET, {"user": user}) > 0

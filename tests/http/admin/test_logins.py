@@ -1,0 +1,251 @@
+"""Local users: passwords, sessions, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.access import passwords
+from limnos.access.passwords import NOBODYS, hashed, is_password
+from limnos.services.hashing import WAITING_MAX, Tries
+from tests.http.driver import API, OWN, Answer, Node, node_at
+
+LOGIN = f"{OWN}/login"
+WORDS = "correct horse battery"
+OTHER = "staple on the other"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    """A server, and ana with a password that its administrator has set."""
+    with node_at(tmp_path / "data") as found:
+        assert put(found, "ana", {"password": WORDS}).status == 200
+        yield found
+
+
+def admin(node: Node) -> str:
+    """The administrator's token."""
+    return (node.data / "admin.token").read_text().strip()
+
+
+def ask(node: Node, method: str, target: str, body: object = None, *, token: str | None = None) -> Answer:
+    """Ask by a token; by the admin's unless told."""
+    bearer = admin(node) if token is None else token
+    return node.ask(method, target, body, user=None, authorization=f"Bearer {bearer}")
+
+
+def put(node: Node, user: str, body: object, *, token: str | None = None) -> Answer:
+    """Set a password."""
+    return ask(node, "PUT", f"{OWN}/users/{user}/password", body, token=token)
+
+
+def login(node: Node, user: str = "ana", password: str = WORDS) -> Answer:
+    """Sign in with a password."""
+    return node.post(LOGIN, {"user": user, "password": password}, user=None)
+
+
+def refresh(node: Node, session: dict) -> Answer:
+    """Go on with a session."""
+    return node.post(LOGIN, {"refresh_token": session["refresh_token"]}, user=None)
+
+
+def whoami(node: Node, token: str) -> Answer:
+    """Ask who the bearer of a token is."""
+    return ask(node, "GET", f"{OWN}/whoami", token=token)
+
+
+def test_a_password_opens_a_session_in_every_protocol(node: Node) -> None:
+    """Its token is one like any other, for an hour; no list shows it, and nobody keeps the answer."""
+    answer = login(node)
+    session = answer.json()
+    ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
+
+    assert whoami(node, session["token"]).json() == {"user": "ana"}
+    assert ask(node, "GET", "/iceberg/v1/config?warehouse=main", token=session["token"]).status in (200, 403, 404)
+    assert ask(node, "GET", f"{API}/lake", token=session["token"]).status == 200
+    assert (session["expires_in_s"], session["refresh_expires_in_s"]) == (3600, 1_209_600)
+    assert answer.headers["cache-control"] == "no-store"
+    assert [each["user"] for each in ask(node, "GET", f"{OWN}/tokens?all=true").json()["tokens"]] == ["admin"]
+
+
+def test_a_session_goes_on_by_what_opens_nothing(node: Node) -> None:
+    """The refreshing token is good for the next session, any number of times, and for nothing else."""
+    session = login(node).json()
+
+    following = [refresh(node, session).json() for _ in range(2)]
+
+    assert whoami(node, session["refresh_token"]).status == 401
+    assert [whoami(node, each["token"]).status for each in (session, *following)] == [200, 200, 200]
+    assert [each["refresh_token"] for each in following] == [None, None]
+    assert refresh(node, {"refresh_token": session["token"]}).status == 401
+    assert refresh(node, {"refresh_token": admin(node)}).status == 401
+
+
+@pytest.mark.parametrize("ending", ["new", "gone", "own"])
+def test_a_changed_password_ends_sessions(node: Node, ending: str) -> None:
+    """At the next request; API tokens that were made meanwhile stay."""
+    session = login(node).json()
+    kept = ask(node, "POST", f"{OWN}/tokens", {}, token=session["token"]).json()["token"]
+
+    if ending == "new":
+        assert put(node, "ana", {"password": OTHER}).json() == {"user": "ana", "replaced": True}
+    elif ending == "gone":
+        assert ask(node, "DELETE", f"{OWN}/users/ana/password").json() == {"removed": True}
+    else:
+        assert put(node, "ana", {"password": OTHER, "old": WORDS}, token=session["token"]).status == 200
+
+    assert whoami(node, session["token"]).status == 401
+    assert refresh(node, session).status == 401
+    assert login(node).status == 401
+    assert login(node, password=OTHER).status == (401 if ending == "gone" else 200)
+    assert whoami(node, kept).status == 200
+
+
+def test_logging_out_is_revoking(node: Node) -> None:
+    """Both tokens of a session can be revoked by its user."""
+    session = login(node).json()
+    refreshing = session["refresh_token"].split("_")[1]
+
+    assert ask(node, "DELETE", f"{OWN}/tokens/{refreshing}", token=session["token"]).json() == {"revoked": True}
+    assert refresh(node, session).status == 401
+    own = session["token"].split("_")[1]
+    assert ask(node, "DELETE", f"{OWN}/tokens/{own}", token=session["token"]).json() == {"revoked": True}
+    assert whoami(node, session["token"]).status == 401
+
+
+def test_a_disabled_user_and_a_successor_are_refused(node: Node) -> None:
+    """Disabled: from the next request. Removed and added again: the old password opens nothing of the new user's."""
+    ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
+    session = login(node).json()
+    ask(node, "PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
+    disabled = ask(node, "GET", f"{API}/lake", token=session["token"]).status
+    ask(node, "PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": True})
+    enabled = ask(node, "GET", f"{API}/lake", token=session["token"]).status
+    ask(node, "DELETE", f"{API}/lake/users/ana")
+    ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
+
+    assert (disabled, enabled) == (403, 200)
+    assert ask(node, "GET", f"{API}/lake", token=session["token"]).status == 401
+    assert ask(node, "GET", f"{API}/lake", token=login(node).json()["token"]).status == 401
+
+
+def test_only_oneself_and_service_admins_set_a_password(node: Node) -> None:
+    """Oneself with the old one; others, and who says nothing, not at all."""
+    bob = ask(node, "POST", f"{OWN}/tokens", {"user": "bob"}).json()["token"]
+    ana = login(node).json()["token"]
+
+    assert put(node, "ana", {"password": OTHER}, token=bob).status == 403
+    assert put(node, "ana", {"password": OTHER}, token=ana).status == 401
+    assert put(node, "ana", {"password": OTHER, "old": OTHER}, token=ana).status == 401
+    assert ask(node, "DELETE", f"{OWN}/users/ana/password", token=bob).status == 403
+    assert node.put(f"{OWN}/users/ana/password", {"password": OTHER}, user=None).status in (401, 403)
+    assert put(node, "bob", {"password": OTHER}, token=bob).status == 200
+    assert login(node).status == 200
+
+
+def test_bad_passwords_are_not_taken(node: Node) -> None:
+    """Too short, too even, with what nobody types, with the name, too long, no text."""
+    texts = ["", "short", "a" * 40, "ab" * 20, "words\0with nothing", "the words of ANA say", "ü" * 513, 7, None]
+
+    assert [put(node, "ana", {"password": text}).status for text in texts] == [400] * len(texts)
+    assert login(node).status == 200
+
+
+def test_bad_logins_are_400(node: Node) -> None:
+    """A login is a user with a password, or a refreshing token alone."""
+    both = {"user": "ana", "password": WORDS, "refresh_token": "x"}
+    bodies: list[object] = [{}, {"user": "ana"}, {"password": WORDS}, both, {"user": 1, "password": WORDS}, []]
+
+    assert [node.post(LOGIN, body, user=None).status for body in bodies] == [400] * len(bodies)
+
+
+def test_wrong_is_wrong_in_one_way(node: Node) -> None:
+    """No such user, a wrong password, a long one, one with NUL, a name that is none: the same words; a megabyte is not read."""
+    tries = [("ana", OTHER), ("nobody", WORDS), ("ana", "x" * 10_000), ("ana", WORDS + "\0"), ("a\nb", WORDS), ("", "")]
+
+    answers = [login(node, *each) for each in tries]
+
+    assert {(each.status, each.json()["error"]["message"]) for each in answers} == {
+        (401, "The user or the password is wrong")
+    }
+    assert login(node, "ana", "x" * 1_000_000).status == 413
+    assert login(node).status == 200
+
+
+def test_one_way_of_writing_a_letter_counts(node: Node) -> None:
+    """A keyboard that sends a letter and its accent apart signs in as well."""
+    put(node, "ana", {"password": "Grüße aus Übersee"})
+
+    assert login(node, password=unicodedata.normalize("NFD", "Grüße aus Übersee")).status == 200
+
+
+def test_guessing_is_held_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After ten wrong ones about a name there is 429, for a right one, too, and no hash is made; other names go on."""
+    asked: list[str] = []
+    monkeypatch.setattr("limnos.services.logins.is_password", lambda text, _: bool(asked.append(text)))
+    statuses = [login(node, password=OTHER).status for _ in range(12)]
+
+    assert statuses == [401] * 10 + [429] * 2
+    assert len(asked) == 10
+    assert login(node, "bob").status == 401
+
+
+def test_tries_come_back_with_time() -> None:
+    """One every ten seconds about a name; a right one costs nothing."""
+    now = [0.0]
+    tries = Tries(now=lambda: now[0])
+
+    def wrong() -> None:
+        with tries.one(user="ana", address="::1"):
+            pass
+
+    for _ in range(10):
+        wrong()
+    with pytest.raises(Exception, match="Too many wrong passwords"):
+        wrong()
+    now[0] = 10.0
+    for _ in range(50):
+        with tries.one(user="ana", address="::1") as right:
+            right()
+    wrong()
+    with pytest.raises(Exception, match="Too many wrong passwords"):
+        wrong()
+
+
+def test_a_crowd_of_wrong_passwords_does_not_stop_the_server(node: Node) -> None:
+    """While 64 sign in wrongly others are answered; what does not fit is 503 or 429, and nothing else."""
+
+    async def crowd() -> tuple[list[int], int]:
+        wrong = [
+            asyncio.ensure_future(node.answer("POST", LOGIN, {"user": f"user{number}", "password": OTHER}, user=None))
+            for number in range(WAITING_MAX)
+        ]
+        during = 0
+        while not all(each.done() for each in wrong):
+            assert (await node.answer("GET", "/health/live", user=None)).status == 200
+            during += 1
+            await asyncio.sleep(0.005)
+        return [each.result().status for each in wrong], during
+
+    statuses, during = node.runner.run(crowd())
+
+    assert set(statuses) <= {401, 429, 503}
+    assert 401 in statuses
+    assert during > 20
+    assert login(node, password=WORDS).status in (200, 429)
+
+
+def test_hashes_are_argon2id_and_nobodys_takes_as_long() -> None:
+    """The hash that stands for users who are not there has the costs of a real one, and no password."""
+    real = hashed(WORDS)
+
+    assert real.startswith("$argon2id$v=19$m=65536,t=3,p=1$")
+    assert NOBODYS.split("$")[:4] == real.split("$")[:4]
+    assert passwords._HASHER.check_needs_rehash(NOBODYS) is False
+    assert is_password(WORDS, real)
+    assert not is_password(WORDS, NOBODYS)
+    assert not is_password(WORDS, "no hash")
