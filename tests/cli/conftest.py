@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -37,10 +38,11 @@ Run = Callable[..., Done]
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs the tests may have variables of the product set."""
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whoever runs the tests may have variables of the product set, and be signed in somewhere."""
     for name in [name for name in os.environ if name.upper().startswith("LIMNOS_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("LIMNOS_PROFILES", str(tmp_path / "profiles" / "own.json"))
 
 
 @pytest.fixture

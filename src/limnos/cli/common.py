@@ -1,28 +1,34 @@
 """What every command that talks to a server takes: where it is, who one is, how to show the answer.
 
 May import cyclopts and `client` (when a client is made). Must not know any command. A credential named on the command
-line wins over one of the environment, a token over a user.
+line wins over one of the environment, a token over a user, and all of them over a profile.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
+from msgspec.structs import replace
 
+from limnos.cli import profiles
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import Format, format_of, visible
 
 if TYPE_CHECKING:
+    from limnos.cli.profiles import Profile
     from limnos.client import Client
 
 CONNECTION = Group("Connection", sort_key=100)
 URI_DEFAULT = "http://127.0.0.1:8090"
+SOON_S = 60.0
+"""A session that ends within so many seconds is refreshed first."""
 
 Kind = Literal["metalake", "catalog", "namespace", "table", "view", "topic", "tag", "job_template"]
 KindFlag = Annotated[
@@ -41,7 +47,12 @@ Property = Annotated[list[str] | None, Parameter(name="--property", negative="",
 class Common:
     """Flags of every command that talks to a server."""
 
-    uri: Annotated[str, Parameter(env_var="LIMNOS_URI", help="Address of the server.")] = URI_DEFAULT
+    uri: Annotated[
+        str | None,
+        Parameter(
+            env_var="LIMNOS_URI", help="Address of the server; else that of the profile in use, else loopback's."
+        ),
+    ] = None
     metalake: Annotated[str, Parameter(env_var="LIMNOS_METALAKE", help="Metalake that paths and names are in.")] = (
         "lake"
     )
@@ -73,7 +84,7 @@ class Common:
 
         token, user = self.credential(os.environ)
         return Client(
-            self.uri, token=token, user=user, metalake=self.metalake, timeout_s=self.timeout, ca_file=self.ca_file
+            self.address, token=token, user=user, metalake=self.metalake, timeout_s=self.timeout, ca_file=self.believed
         )
 
     def credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
@@ -92,7 +103,49 @@ class Common:
             return token, None
         if file := environ.get("LIMNOS_TOKEN_FILE"):
             return read_token(Path(file)), None
-        return None, environ.get("LIMNOS_USER") or None
+        if named := environ.get("LIMNOS_USER"):
+            return None, named
+        return self._token_of_profile(environ), None
+
+    @property
+    def address(self) -> str:
+        """The address in effect."""
+        if self.uri is not None:
+            return self.uri.rstrip("/")
+        found = self._profile(os.environ)
+        return URI_DEFAULT if found is None else found[1].uri
+
+    @property
+    def believed(self) -> str | None:
+        """The file of authorities in effect."""
+        if self.ca_file is not None or not self.address.startswith("https:"):
+            return self.ca_file
+        found = self._profile(os.environ)
+        return None if found is None else found[1].ca_file
+
+    def _profile(self, environ: Mapping[str, str]) -> tuple[str, Profile] | None:
+        """The profile in use, or where an address is given one of that address: its token goes nowhere else."""
+        known = profiles.read(environ)
+        if self.uri is None:
+            return (known.used, known.profiles[known.used]) if known.used in known.profiles else None
+        same = [each for each in known.profiles.items() if each[1].uri == self.uri.rstrip("/")]
+        return next((each for each in same if each[0] == known.used), same[0] if same else None)
+
+    def _token_of_profile(self, environ: Mapping[str, str]) -> str | None:
+        """The session's token, a new one where it ends soon. Raises what the client raises."""
+        found = self._profile(environ)
+        if found is None:
+            return None
+        name, profile = found
+        if profile.ends_at - time.time() > SOON_S:
+            return profile.token
+        from limnos.client import Client
+
+        with Client(profile.uri, timeout_s=self.timeout, ca_file=self.ca_file or profile.ca_file) as client:
+            session = client.logins.refresh(profile.refresh_token)
+        renewed = replace(profile, token=session.token, ends_at=time.time() + session.expires_in_s)
+        profiles.write(environ, profiles.read(environ).renewed(name, renewed))
+        return session.token
 
 
 DEFAULTS = Common()

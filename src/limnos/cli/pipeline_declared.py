@@ -115,7 +115,7 @@ def _previews(file: Path, found: Checked, *, master: str, connect: str | None, c
     """What would become of each step's table, with a Spark of the server's catalogs."""
     launch, engine = (room(f"limnos.pipeline.engine.{name}", extra="spark") for name in ("launch", "preview"))
     token, user = common.credential(os.environ)
-    door = launch.Door(uri=common.uri, metalake=common.metalake, token=token, user=user, ca_file=common.ca_file)
+    door = launch.Door(uri=common.address, metalake=common.metalake, token=token, user=user, ca_file=common.believed)
     pipeline = room("limnos.pipeline.python", extra="pipelines").bound(found.pipeline, file.parent.absolute())
     with launch.spark_for(door, master=master, connect=connect) as spark:
         previews: Mapping[str, Preview] = engine.preview(spark, pipeline, levels=found.levels, catalogs=found.catalogs)

@@ -210,7 +210,7 @@ def _command() -> ModuleType:
 def _door(common: Common) -> object:
     token, user = common.credential(os.environ)
     make = room("limnos.pipeline.engine.launch", extra="spark").Door
-    return make(uri=common.uri, metalake=common.metalake, token=token, user=user)
+    return make(uri=common.address, metalake=common.metalake, token=token, user=user)
 
 
 def _listener(common: Common) -> Listener:

@@ -1,4 +1,4 @@
-"""`user add | remove | list | describe | disable | enable`.
+"""`user add | remove | list | describe | disable | enable | password`.
 
 May import `client` and this room.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from cyclopts import App
 
 from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.login import password_asked
 from limnos.cli.output import Row, show_done, show_fields, show_rows
 from limnos.cli.tree import require
 from limnos.client.values import User
@@ -92,6 +93,21 @@ def enable(name: str, /, *, common: Common = DEFAULTS) -> None:
     with common.client() as client:
         user = client.users.enable(name)
     show_done(f"enabled user {user.name}", {"name": user.name, "enabled": user.enabled}, shape=common.shape)
+
+
+@app.command
+def password(name: str, /, *, common: Common = DEFAULTS) -> None:
+    """Give a user a password, or change your own: asked for, or read from standard input; if it is yours, the old one first.
+
+    Parameters
+    ----------
+    name
+        The user.
+    """
+    with common.client() as client:
+        old = password_asked("Old password, if any: ", required=False) if client.whoami() == name else None
+        replaced = client.logins.set_password(name, password_asked("New password: "), old=old)
+    show_done(f"set the password of user {name}", {"user": name, "replaced": replaced}, shape=common.shape)
 
 
 def _row(user: User) -> Row:

@@ -31,6 +31,7 @@ from limnos.client.groups import Groups
 from limnos.client.jobs import Jobs, JobTemplates
 from limnos.client.lance_opening import AwaitedLance, Door, Lance
 from limnos.client.lineage import Lineage
+from limnos.client.logins import Logins
 from limnos.client.metalakes import Metalakes
 from limnos.client.models import Models
 from limnos.client.namespaces import Namespaces
@@ -87,6 +88,7 @@ class _Resources(Generic[S]):
         self.owners = Owners(sender, scope)
         self.tokens = Tokens(sender, scope)
         self.storage = Storage(sender, scope)
+        self.logins = Logins(sender, scope)
         self.tasks = Tasks(sender, scope)
         self.imports = Imports(sender, scope)
         self.trash = Trash(sender, scope)

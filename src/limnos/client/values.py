@@ -483,6 +483,16 @@ class NewToken(msgspec.Struct, frozen=True):
     expires_at: int | float | str | None = None
 
 
+class Session(msgspec.Struct, frozen=True):
+    """What a login gave: a token for a while, and what the next one is asked for with, which only a login by password gives."""
+
+    user: str
+    token: str
+    expires_in_s: int
+    refresh_token: str | None = None
+    refresh_expires_in_s: int | None = None
+
+
 class ObjectName(msgspec.Struct, frozen=True):
     """An object of a decision: its kind, and its path for people."""
 

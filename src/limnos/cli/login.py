@@ -1,0 +1,105 @@
+"""`login`, `logout`, `profile list | use`.
+
+May import `client` and this room. A password is asked for on the terminal, or read from standard input; it is never an argument, and is kept nowhere.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+import time
+from contextlib import suppress
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from limnos.cli import profiles
+from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.output import show_done, show_rows
+from limnos.cli.profiles import Profile
+from limnos.client import Client, ClientError
+from limnos.client.values import Session
+
+app = App(name="profile")
+
+Named = Annotated[str | None, Parameter(name="--profile", help="Its name; else that of the server's host.")]
+
+
+def login(user: str, /, *, profile: Named = None, common: Common = DEFAULTS) -> None:
+    """Sign in with a password; from then on commands are yours until the session ends.
+
+    Parameters
+    ----------
+    user
+        The user. The password is asked for, or read from standard input.
+    """
+    password = password_asked("Password: ")
+    with Client(common.address, ca_file=common.believed, timeout_s=common.timeout) as client:
+        found = client.logins.login(user, password)
+    name = profile or common.address.partition("://")[2].partition("/")[0]
+    made = _profile(found, common)
+    profiles.write(os.environ, profiles.read(os.environ).put(name, made))
+    show_done(
+        f"signed in to {common.address} as {found.user}", {"profile": name, "user": found.user}, shape=common.shape
+    )
+
+
+def logout(*, profile: Named = None, common: Common = DEFAULTS) -> None:
+    """End a session and forget its profile: the one in use, unless told."""
+    known = profiles.read(os.environ)
+    name = profile or known.used
+    if name is None or name not in known.profiles:
+        raise StoppedError("nobody is signed in", hint="'limnos profile list' shows who is where")
+    ended = known.profiles[name]
+    profiles.write(os.environ, known.without(name))
+    with suppress(ClientError), Client(ended.uri, ca_file=ended.ca_file, timeout_s=common.timeout) as client:
+        token = client.logins.refresh(ended.refresh_token).token
+        with Client(ended.uri, token=token, ca_file=ended.ca_file, timeout_s=common.timeout) as own:
+            for text in (ended.refresh_token, ended.token, token):
+                own.tokens.revoke(text.split("_")[1])
+    show_done(f"signed out of {ended.uri}", {"profile": name}, shape=common.shape)
+
+
+@app.command(name="list")
+def list_profiles(*, common: Common = DEFAULTS) -> None:
+    """List the servers you are signed in to."""
+    known = profiles.read(os.environ)
+    rows = [
+        {"profile": name, "uri": each.uri, "user": each.user, "used": name == known.used}
+        for name, each in sorted(known.profiles.items())
+    ]
+    show_rows(rows, ["profile", "uri", "user", "used"], shape=common.shape, empty="nobody is signed in")
+
+
+@app.command
+def use(name: str, /, *, common: Common = DEFAULTS) -> None:
+    """Have commands use a profile where no flag and no variable says otherwise.
+
+    Parameters
+    ----------
+    name
+        The profile, as `limnos profile list` shows it.
+    """
+    known = profiles.read(os.environ)
+    if name not in known.profiles:
+        raise StoppedError(f"there is no profile {name}", code="not-found", hint="'limnos profile list' shows them")
+    profiles.write(os.environ, known.put(name, known.profiles[name]))
+    show_done(f"using {name}", {"profile": name}, shape=common.shape)
+
+
+def password_asked(prompt: str, *, required: bool = True) -> str:
+    """Ask for a password without showing it, or read a line of standard input. Raises UsageError for none."""
+    found = getpass.getpass(prompt, stream=sys.stderr) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+    if required and not found:
+        raise UsageError("no password was given", hint="type it when asked, or pipe it in")
+    return found
+
+
+def _profile(found: Session, common: Common) -> Profile:
+    if found.refresh_token is None:
+        raise StoppedError("the server gave no session that can go on", hint="is it of the same version?")
+    return Profile(
+        common.address, found.user, found.token, time.time() + found.expires_in_s, found.refresh_token, common.ca_file
+    )

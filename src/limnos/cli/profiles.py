@@ -1,0 +1,94 @@
+"""Profiles: the servers that somebody is signed in to, in a file that only they can read.
+
+May import msgspec and this room. Knows no server. The file is written whole under another name and put in its place; one that others can read is not used, for
+whoever reads it is who it says.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from limnos.cli.failures import StoppedError
+
+FILE = "profiles.json"
+
+
+class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A server and who one is there. `ends_at` is in seconds since 1970 by this machine's clock."""
+
+    uri: str
+    user: str
+    token: str
+    ends_at: float
+    refresh_token: str
+    ca_file: str | None = None
+
+
+class Profiles(msgspec.Struct, frozen=True):
+    """What the file holds; `used` is the profile that counts without a flag."""
+
+    used: str | None = None
+    profiles: dict[str, Profile] = {}
+
+    def put(self, name: str, profile: Profile) -> Profiles:
+        """Return them with one that is new or changed, and in use."""
+        return Profiles(name, {**self.profiles, name: profile})
+
+    def renewed(self, name: str, profile: Profile) -> Profiles:
+        """Return them with a profile as it is now, if it is still there: another command may have signed out."""
+        return Profiles(self.used, {**self.profiles, name: profile}) if name in self.profiles else self
+
+    def without(self, name: str) -> Profiles:
+        """Return them without one."""
+        rest = {each: kept for each, kept in self.profiles.items() if each != name}
+        return Profiles(None if self.used == name else self.used, rest)
+
+
+def file_of(environ: Mapping[str, str]) -> Path:
+    """Return where profiles are: `LIMNOS_PROFILES`, or the user's configuration directory."""
+    if given := environ.get("LIMNOS_PROFILES"):
+        return Path(given)
+    base = environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME") or os.path.expanduser("~")) / ".config"  # noqa: PTH111 - as `HOME` may be unset
+    return Path(base) / "limnos" / FILE
+
+
+def read(environ: Mapping[str, str]) -> Profiles:
+    """Read the profiles; none where there is no file. Raises StoppedError for a file that others can read, or that holds something else."""
+    file = file_of(environ)
+    try:
+        with file.open("rb") as opened:
+            told = os.fstat(opened.fileno())
+            text = opened.read()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return Profiles()
+    if told.st_mode & (stat.S_IRWXG | stat.S_IRWXO) or told.st_uid != os.geteuid():
+        raise StoppedError(
+            f"the profiles in {file} can be read or written by others, and are not used",
+            hint=f"'chmod 600 {file}' if nobody else has looked at it; else remove it and sign in again",
+        )
+    try:
+        return msgspec.json.decode(text, type=Profiles)
+    except msgspec.DecodeError as error:
+        raise StoppedError(
+            f"the profiles in {file} cannot be read: {error}", hint="remove it and sign in again"
+        ) from None
+
+
+def write(environ: Mapping[str, str], profiles: Profiles) -> None:
+    """Put the file there, whole, of mode 600."""
+    file = file_of(environ)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".profiles.")  # made with mode 600
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(msgspec.json.format(msgspec.json.encode(profiles)) + b"\n")
+        Path(temporary).replace(file)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

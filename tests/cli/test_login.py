@@ -1,0 +1,152 @@
+"""Signing in from the command line: what is kept, where it is sent, and what wins over it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.client.fake import Fake, running
+
+LOGIN = "/api/limnos/v1/login"
+WHO = "/api/limnos/v1/whoami"
+SESSION = {
+    "user": "ana",
+    "token": "lim_1_a",
+    "expires_in_s": 3600,
+    "refresh_token": "lim_2_b",
+    "refresh_expires_in_s": 9,
+}
+
+
+@pytest.fixture(autouse=True)
+def _typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("a few words\n"))
+
+
+@pytest.fixture
+def file() -> Path:
+    """Where the profiles are."""
+    return Path(os.environ["LIMNOS_PROFILES"])
+
+
+def signed_in(fake: Fake, run: Run, *flags: str) -> None:
+    """Sign in at a server."""
+    fake.on("POST", LOGIN, SESSION)
+    fake.on("GET", WHO, {"user": "ana"})
+    done = run("login", "ana", "--uri", fake.uri, *flags)
+    assert done.code == 0, done.err
+
+
+def test_a_session_is_kept_for_oneself(fake: Fake, run: Run, file: Path) -> None:
+    """The file has mode 600, in a directory of mode 700; the password is sent once and kept nowhere."""
+    signed_in(fake, run)
+
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert "few words" not in file.read_text()
+    assert fake.asked[0].body == {"user": "ana", "password": "a few words"}
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_commands_are_the_sessions(fake: Fake, run: Run) -> None:
+    """Without flags they go to the profile's server with its token."""
+    signed_in(fake, run)
+
+    assert run("whoami").code == 0
+    assert fake.asked[-1].headers["Authorization"] == "Bearer lim_1_a"
+
+
+def test_flags_and_environment_win(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token or user that is named is sent in place of the session's."""
+    signed_in(fake, run)
+
+    run("whoami", "--token", "lim_9_z")
+    assert fake.asked[-1].headers["Authorization"] == "Bearer lim_9_z"
+    monkeypatch.setenv("LIMNOS_TOKEN", "lim_8_y")
+    run("whoami")
+    assert fake.asked[-1].headers["Authorization"] == "Bearer lim_8_y"
+
+
+def test_a_session_is_sent_to_its_own_server_alone(fake: Fake, run: Run) -> None:
+    """With another address nothing of it is sent."""
+    signed_in(fake, run)
+    with running() as other:
+        other.on("GET", WHO, {"user": "anonymous"})
+        run("whoami", "--uri", other.uri)
+
+        assert "Authorization" not in other.asked[-1].headers
+
+
+def test_a_session_that_ends_is_refreshed_first(fake: Fake, run: Run, file: Path) -> None:
+    """The next token is kept, what refreshes it stays."""
+    signed_in(fake, run)
+    told = json.loads(file.read_text())
+    (name,) = told["profiles"]
+    told["profiles"][name]["ends_at"] = time.time() + 5
+    file.write_text(json.dumps(told))
+    fake.routes.clear()
+    fake.on("POST", LOGIN, {"user": "ana", "token": "lim_3_c", "expires_in_s": 3600}).on("GET", WHO, {"user": "ana"})
+
+    assert run("whoami").code == 0
+
+    assert fake.asked[-2].body == {"refresh_token": "lim_2_b"}
+    assert fake.asked[-1].headers["Authorization"] == "Bearer lim_3_c"
+    kept = json.loads(file.read_text())["profiles"][name]
+    assert (kept["token"], kept["refresh_token"]) == ("lim_3_c", "lim_2_b")
+
+
+def test_profiles_that_others_can_read_are_not_used(fake: Fake, run: Run, file: Path) -> None:
+    """It says so, and what to do; nothing is sent."""
+    signed_in(fake, run)
+    asked = len(fake.asked)
+    file.chmod(0o640)
+
+    done = run("whoami")
+
+    assert done.code == 1
+    assert "can be read or written by others" in str(done.error["message"])
+    assert len(fake.asked) == asked
+
+
+def test_what_is_no_file_of_profiles_is_told(run: Run, file: Path) -> None:
+    """It is not written over in silence."""
+    file.parent.mkdir()
+    file.write_text("[1]")
+    file.chmod(0o600)
+
+    assert "cannot be read" in str(run("profile", "list").error["message"])
+
+
+def test_profiles_are_listed_used_and_left(fake: Fake, run: Run) -> None:
+    """The one in use is the last that was signed in to, or chosen; logging out revokes and forgets."""
+    signed_in(fake, run, "--profile", "one")
+    with running() as other:
+        signed_in(other, run_again(run), "--profile", "two")
+        rows = run("profile", "list").result
+        assert run("profile", "use", "one").code == 0
+        assert run("profile", "use", "three").code == 3
+        for token in ("2", "1"):
+            fake.on("DELETE", f"/api/limnos/v1/tokens/{token}", {"revoked": True})
+        assert run("logout").code == 0
+        left = run("profile", "list").result
+
+    assert [(each["profile"], each["used"]) for each in rows] == [("one", False), ("two", True)]  # type: ignore[attr-defined]
+    assert [each["profile"] for each in left] == ["two"]  # type: ignore[attr-defined]
+    revoked = [each.target for each in fake.asked if each.method == "DELETE"]
+    assert revoked[:2] == ["/api/limnos/v1/tokens/2", "/api/limnos/v1/tokens/1"]
+
+
+def run_again(run: Run) -> Run:
+    """The same command line, with the password typed again."""
+
+    def call(*words: str):  # noqa: ANN202 - as it is
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.stdin", io.StringIO("a few words\n"))
+            return run(*words)
+
+    return call
