@@ -11,7 +11,7 @@ from alembic import op
 from limnos.store.schema import password
 
 revision = "0036"
-down_revision = "0034"
+down_revision = "0035"
 
 
 def upgrade() -> None:
