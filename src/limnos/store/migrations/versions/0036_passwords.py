@@ -11,7 +11,7 @@ from alembic import op
 from limnos.store.schema import password
 
 revision = "0036"
-down_revision = "0035"
+down_revision = "0033"
 
 
 def upgrade() -> None:
