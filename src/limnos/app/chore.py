@@ -48,6 +48,10 @@ def _chores(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
         from limnos.formats.scans.chores import CHORES as SCANS
 
         return SCANS
+    if name.startswith("restrict-"):
+        from limnos.app.restricting import CHORES as RESTRICTING
+
+        return RESTRICTING
     from limnos.sqlpp.chores import CHORES as SQLPP
 
     return SQLPP

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 from limnos.app.hands import Hand
 from limnos.app.turns import Turns
-from limnos.model.errors import BadRequest, CommitConflict, InvalidTable, LimnosError, Unavailable, Unsupported
+from limnos.model.errors import (
+    BadRequest,
+    CommitConflict,
+    InvalidTable,
+    LimnosError,
+    StorageFailed,
+    Unavailable,
+    Unsupported,
+)
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
@@ -30,6 +38,8 @@ REFUSALS: Mapping[str, Callable[[str], LimnosError]] = {
     CommitConflict.code: CommitConflict,
     InvalidTable.code: InvalidTable,
     Unsupported.code: Unsupported,
+    StorageFailed.code: StorageFailed,
+    Unavailable.code: Unavailable,
 }
 CHORE = "limnos.app.chore"
 CLOSING = "The server is stopping, and nothing was changed: try again"

@@ -25,6 +25,8 @@ WAREHOUSE = "warehouse"
 DIRECTORY = "lance-directory"
 """Of a catalog that shows what lies in a directory."""
 ALLOWED_LOCATIONS = "allowed-locations"
+SET_ASIDE = "restricted-reads"
+"""The directory in a catalog's warehouse for what is shown of tables to whom restrictions bind: nothing else may lie in such a one."""
 HAVE_FILES = frozenset({*TABLE_FORMATS, FILESET_PROVIDER})
 """Providers whose catalogs have a warehouse."""
 _UUID = re.compile("[0-9a-f-]{36}")
@@ -67,7 +69,9 @@ class Place(NamedTuple):
         return normal
 
     def check(self, location: str) -> None:
-        """Raise OutsideRoots for a location that the catalog does not cover, or the server does not allow."""
+        """Raise OutsideRoots for a location that the catalog does not cover, or the server does not allow; BadRequest for one that is set aside."""
+        if SET_ASIDE in location.split("/"):
+            raise BadRequest(f"Location {location} is set aside for what is shown of restricted tables: choose another")
         if not self.roots:
             self.allowed.check_root(self.warehouse or "/")
         check_within(location, self.roots)

@@ -45,6 +45,11 @@ def table_sight(scene: Scene, path: Levels, *, through: Through = ()) -> Sight:
     except Forbidden as refused:
         if not is_restricted(refused):
             raise
+    return bound_sight(scene, path)
+
+
+def bound_sight(scene: Scene, path: Levels) -> Sight:
+    """Return a table's document, and what binds the caller, to whom restrictions alone close it. Raises NotFound, Forbidden."""
     found = table_find(scene, path[:-1], path[-1], Action.TABLE_SCAN)
     document = scene.document(found.entity.id)
     applying = [(each.restriction.name, each.restriction.terms) for each in scene.bindings_of(scene.user, found.chain)]

@@ -16,17 +16,19 @@ from limnos.files import is_within
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.scans.portions import portions_of
 from limnos.formats.scans.request import Aim, Needed, ScanRequest, aim_of
-from limnos.model.errors import Unsupported
+from limnos.model.errors import Forbidden, Unsupported
 from limnos.model.principals import Asker
 from limnos.services.chores import is_heavy
 from limnos.services.files import AT_ONCE
 from limnos.services.parallel import each_of
 from limnos.services.places import place_of
+from limnos.services.restricted import bound_sight, is_restricted
 from limnos.services.tables import table_look
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from limnos.formats.iceberg.read_restrictions import Bound
     from limnos.model.entities import Document
     from limnos.names.path import Levels
     from limnos.services.context import Context
@@ -47,6 +49,8 @@ class Scanned(NamedTuple):
     document: Document
     place: Place
     asked: ScanRequest
+    bound: Bound | None = None
+    """What restricts what they may see."""
 
 
 class Told(NamedTuple):
@@ -59,8 +63,14 @@ class Told(NamedTuple):
 
 def scan_look(scene: Scene, path: Levels, *, asked: ScanRequest, through: Through = ()) -> Scanned:
     """Decide on a scan of a table for who may read its rows, by a right of their own or one that views lend. Raises NotFound, Forbidden."""
-    node = table_look(scene, path, action=Action.TABLE_READ, through=through)
     asker = Asker(scene.user, scene.subject.user_id or 0)
+    try:
+        node = table_look(scene, path, action=Action.TABLE_READ, through=through)
+    except Forbidden as refused:
+        if not is_restricted(refused):
+            raise
+        document, bound = bound_sight(scene, path)
+        return Scanned(asker, document, place_of(scene), asked, bound)
     return Scanned(asker, scene.document(node.id), place_of(scene), asked)
 
 

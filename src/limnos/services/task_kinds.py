@@ -6,6 +6,7 @@ requests, on some node, at least once: a runner must bear to be ended anywhere a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -30,6 +31,7 @@ from limnos.services.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_r
 from limnos.services.lance_purges import LancePurgePayload, lance_purge_run
 from limnos.services.lance_tables import LANCE_PURGE
 from limnos.services.purges import PURGE, PurgePayload, purge_run
+from limnos.services.restricted_files import PRUNE_RESTRICTED, PRUNE_RESTRICTED_EVERY_S, restricted_prune
 from limnos.services.sqlpp_compacting import LEASE_MS as COMPACT_LEASE_MS
 from limnos.services.sqlpp_compacting import compact_run
 from limnos.services.sqlpp_compaction import COMPACT, TEND, CompactPayload
@@ -163,6 +165,11 @@ async def _prune_results(work: Work, payload: NoPayload) -> Outcome:
     return Outcome()
 
 
+async def _prune_restricted(work: Work, payload: NoPayload) -> Outcome:
+    del payload
+    return Outcome(f"took away {await restricted_prune(work, now_ms=time.time_ns() // 1_000_000)}")
+
+
 async def _prune_import(work: Work, payload: PruneImport) -> Outcome:
     await import_prune(work, payload)
     return Outcome()
@@ -186,6 +193,7 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
             TaskKind(PRUNE_OUTCOMES, told(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),
             TaskKind(PRUNE_RUNS, told(NoPayload, _prune_runs), tries=5, every_s=PRUNE_RUNS_EVERY_S),
             TaskKind(PRUNE_RESULTS, told(NoPayload, _prune_results), tries=5, every_s=PRUNE_RESULTS_EVERY_S),
+            TaskKind(PRUNE_RESTRICTED, told(NoPayload, _prune_restricted), tries=5, every_s=PRUNE_RESTRICTED_EVERY_S),
             TaskKind(PRUNE_IMPORT, told(PruneImport, _prune_import), tries=5),
             TaskKind(PRUNE_IMPORTS, told(NoPayload, _prune_imports), tries=5, every_s=PRUNE_IMPORTS_EVERY_S),
             TaskKind(EXPORT_AUDIT, told(AuditExport, _export_audit), tries=5),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -18,20 +19,23 @@ import msgspec
 from limnos.formats.scans.request import ScanRequest
 from limnos.http.iceberg.errors import error_response
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
-from limnos.http.iceberg.vended import delegates_of, entry_of
+from limnos.http.iceberg.vended import config_of, delegates_of, entry_of
 from limnos.http.response import JSON, NO_STORE, Response, no_content
 from limnos.model import errors
 from limnos.model.errors import BadRequest
 from limnos.services import scan_plans, scans
 from limnos.services.credentials import table_credentials, vends
+from limnos.services.restricting import narrowed, shown_credentials, tasks_shown
 from limnos.services.scans import Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from limnos.formats.iceberg.read_restrictions import Bound
     from limnos.http.request import Request
     from limnos.names.path import Levels
     from limnos.services.context import Context
+    from limnos.services.restricting import Shown
     from limnos.services.scan_plans import Planned
     from limnos.services.scans import Scanned
     from limnos.services.scene import Scope
@@ -63,6 +67,8 @@ async def scan_plan(request: Request, ctx: Context) -> Response:
     asked = request.decode(await request.body(), ScanRequest)
     asked.check()
     seen = await _seen(request, ctx, asked=asked)
+    if seen.scanned.bound is not None:
+        return await _restricted(request, ctx, seen=seen, bound=seen.scanned.bound)
     planned = await unless_gone(request.is_gone, scan_plans.plan_begin(ctx, seen.scanned))
     return await _planned(request, ctx, seen=seen, planned=planned, head=b'"plan-id":"%b",' % planned.plan_id.encode())
 
@@ -120,6 +126,26 @@ async def _planned(request: Request, ctx: Context, *, seen: Seen, planned: Plann
     return _scan_tasks(
         planned.told or NOTHING, head=b'%b"status":"completed",%b' % (head, tasks), credentials=credentials
     )
+
+
+async def _restricted(request: Request, ctx: Context, *, seen: Seen, bound: Bound) -> Response:
+    """Plan for whom restrictions bind: what they leave, whole, in files of its own, and credentials for these alone."""
+    shown = await unless_gone(request.is_gone, _shown(ctx, seen.scanned, bound=bound))
+    credentials = b""
+    if delegates_of(request) and vends(seen.scanned.place.catalog.properties):
+        found = await shown_credentials(ctx, seen.scanned, into=shown.into)
+        if found is not None:
+            config = config_of(found, seen.scope, levels=seen.path, renewed=False)
+            entry = {"prefix": f"{found.location}/", "config": config}
+            credentials = b',"storage-credentials":' + msgspec.json.encode([entry])
+    head = b'"status":"completed","plan-id":%b,' % msgspec.json.encode(token_hex(16))
+    return _scan_tasks(shown.told, head=head, credentials=credentials)
+
+
+async def _shown(ctx: Context, scanned: Scanned, *, bound: Bound) -> Shown:
+    scan = await scans.scan_of(ctx, scanned._replace(asked=narrowed(scanned.asked, bound), bound=None))
+    told = await scan.tasks(await scan.needed())
+    return await tasks_shown(ctx, scanned, told=told, bound=bound, query=token_hex(16))
 
 
 async def _credentials(request: Request, ctx: Context, *, seen: Seen) -> bytes:

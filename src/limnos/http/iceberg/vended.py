@@ -61,7 +61,7 @@ def entry_of(vended: Vended, scope: Scope, *, levels: Levels) -> dict[str, objec
     return {"prefix": f"{vended.location}/", "config": config_of(vended, scope, levels=levels)}
 
 
-def config_of(vended: Vended, scope: Scope, *, levels: Levels) -> dict[str, str]:
+def config_of(vended: Vended, scope: Scope, *, levels: Levels, renewed: bool = True) -> dict[str, str]:
     """Spell credentials as clients are configured, with how the store is reached and where they are renewed."""
     keys = vended.credentials
     return {
@@ -70,7 +70,7 @@ def config_of(vended: Vended, scope: Scope, *, levels: Levels) -> dict[str, str]
         "s3.secret-access-key": keys.secret_access_key,
         "s3.session-token": keys.session_token,
         "s3.session-token-expires-at-ms": str(keys.expires_ms),
-        "client.refresh-credentials-endpoint": f"{route_of(scope, levels)}/credentials",
+        **({"client.refresh-credentials-endpoint": f"{route_of(scope, levels)}/credentials"} if renewed else {}),
     }
 
 

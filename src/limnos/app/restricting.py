@@ -1,0 +1,89 @@
+"""The chore that shows one data file to whom read restrictions bind: it reads, has it written anew, and puts it where their clients find it.
+
+May import `files`, `formats.restricting` and `model`. Runs in a process of its own that is ended at the request's deadline; what its files' store needs comes with each
+question. Decision record 0093.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from secrets import token_hex
+from typing import Any, Final
+
+import msgspec
+
+from limnos.files import Allowed, FileStore, is_local, is_within, read_within, store_for
+from limnos.formats.restricting.rewriting import Shape, rewritten
+from limnos.model.errors import AlreadyExists, MissingFile, StorageFailed, Unsupported
+
+BYTES_MAX: Final = 512 << 20
+"""Of a data file with its deletes."""
+_TOO_LARGE: Final = "A file of the table is too large to be shown to whom its restrictions bind: compact the table into files of at most 512 MiB"
+_ELSEWHERE: Final = "A file of the table lies outside of its location, where nothing is read here: have whoever owns the table write it anew"
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What is to be shown: a task of a plan with its delete files, where the table lies, and where, and under which name, what is shown goes."""
+
+    shape: Shape
+    task: dict[str, Any]
+    deletes: list[dict[str, Any]]
+    root: str
+    into: str
+    name: str
+    properties: dict[str, str]
+    kept: tuple[str, ...]
+    open_within: tuple[str, ...]
+
+
+def file_show(question: bytes) -> list[bytes]:
+    """Show a file, or tell what was shown of it a while ago: JSON of counts, bounds, `file-path` and size. Raises Unsupported, MissingFile."""
+    asked = msgspec.json.decode(question, type=Asked)
+    store = store_for(asked.into, asked.properties)
+    told_at = f"{asked.into}/{asked.name}.json"
+    with suppress(MissingFile):
+        return [store.read(told_at)]
+    made = rewritten(asked.shape, asked.task, deletes=asked.deletes, files=_read(asked))
+    told = dict(made.told)
+    if made.data:
+        location = f"{asked.into}/{asked.name}-{token_hex(4)}.parquet"
+        store.write_new(location, made.data)
+        told |= {"file-path": location, "file-size-in-bytes": len(made.data)}
+    return [_kept(store, told_at, told=told)]
+
+
+def _kept(store: FileStore, location: str, *, told: dict[str, Any]) -> bytes:
+    """Write what is told of a file; who was faster is believed, and what was made beside it goes."""
+    data = msgspec.json.encode(told)
+    try:
+        store.write_new(location, data)
+    except AlreadyExists:
+        if "file-path" in told:
+            store.delete(told["file-path"])
+        return store.read(location)
+    return data
+
+
+def _read(asked: Asked) -> dict[str, bytes]:
+    """Read a data file and its deletes, below the table's own location alone."""
+    wanted = [asked.task["data-file"], *asked.deletes]
+    if sum(each["file-size-in-bytes"] for each in wanted) > BYTES_MAX:
+        raise Unsupported(_TOO_LARGE)
+    return {each["file-path"]: _bytes(asked, each["file-path"]) for each in wanted}
+
+
+def _bytes(asked: Asked, location: str) -> bytes:
+    if not is_within(location, [asked.root]):
+        raise Unsupported(_ELSEWHERE)
+    try:
+        if is_local(location):
+            allowed = Allowed((), kept=asked.kept, open_within=asked.open_within)
+            return read_within(location, [asked.root], allowed, bytes_max=BYTES_MAX)
+        return store_for(location, asked.properties).read(location, bytes_max=BYTES_MAX)
+    except MissingFile:  # its name may tell values
+        raise StorageFailed("A file of the table is missing: have whoever owns the table look after it") from None
+
+
+CHORES: Mapping[str, Callable[..., list[bytes]]] = {"restrict-file": file_show}
+"""Every chore by its name."""

@@ -1,0 +1,225 @@
+"""One data file of a table, with its deletes, as a file in which nothing is that may not be seen.
+
+May import pyarrow, pyiceberg, this package and `limnos.model.errors`. Pure: takes the bytes of files, gives bytes. Columns are those of the table now, by their field ids: what a file has
+beside them is left behind. What cannot be read here is refused without a word of what stands in it, nor of the file's name, which may hold values.
+"""
+
+from __future__ import annotations
+
+import io
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
+from pyiceberg.io.pyarrow import (
+    ArrowScan,
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+    schema_to_pyarrow,
+)
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask
+from pyiceberg.table.metadata import TableMetadataUtil
+from pyiceberg.typedef import Record
+
+from limnos.formats.restricting.masking import masked, passed
+from limnos.model.errors import LimnosError, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Json = dict[str, Any]
+ROWS_AT_ONCE: Final = 64 << 10
+_CONTENT: Final = {
+    "data": DataFileContent.DATA,
+    "position-deletes": DataFileContent.POSITION_DELETES,
+    "equality-deletes": DataFileContent.EQUALITY_DELETES,
+}
+_FAILED: Final = (
+    "A file of the table cannot be shown to whom its restrictions bind: it is not read here, or not well formed. Have whoever owns the table look at the "
+    "server's log, and compact the table"
+)
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What of a table a file is read with: its metadata as far as names, ids and partitions go, and what binds the reader."""
+
+    metadata: Json
+    row_filter: Json | None
+    masks: dict[int, str]
+    salt: str = ""
+
+
+class Made(NamedTuple):
+    """A file that may be seen, and what it says of itself: rows, counts and bounds by field id. No bytes where no row is left."""
+
+    data: bytes
+    told: Json
+
+
+def rewritten(shape: Shape, task: Json, *, deletes: list[Json], files: Mapping[str, bytes]) -> Made:
+    """Return a data file as it may be seen. `files` has the bytes of it and of its deletes, by their paths. Raises Unsupported."""
+    with told_shortly():
+        table = _Table(shape)
+        sink = io.BytesIO()
+        rows = 0
+        with pq.ParquetWriter(sink, table.target, compression="zstd", store_schema=False) as writer:
+            for batch in table.batches(task, deletes=deletes, io=_Held(dict(files))):
+                seen = table.seen(batch)
+                rows += seen.num_rows
+                if seen.num_rows:
+                    writer.write_table(seen)
+        if not rows:
+            return Made(b"", {"record-count": 0})
+        return Made(sink.getvalue(), {"record-count": rows, **table.statistics(sink)})
+
+
+@contextmanager
+def told_shortly() -> Iterator[None]:
+    """Refuse in words that tell nothing of the data; what went wrong goes along for the log. Raises Unsupported."""
+    try:
+        yield
+    except LimnosError:
+        raise
+    except MemoryError:
+        raise Unsupported(
+            "A file of the table is too large to be shown to whom its restrictions bind: compact the table into smaller files"
+        ) from None
+    except Exception as error:
+        raise Unsupported(_FAILED) from error
+
+
+class _Table:
+    """A table as far as its files are read."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._metadata = TableMetadataUtil.parse_obj(shape.metadata)
+        self._schema: Schema = self._metadata.schema()
+        nulls = {field_id for field_id, action in shape.masks.items() if action == "replace-with-null"}
+        fields = [
+            each.model_copy(update={"required": False}) if each.field_id in nulls else each
+            for each in self._schema.fields
+        ]
+        self._seen = Schema(*fields, schema_id=self._schema.schema_id)
+        self.target: pa.Schema = schema_to_pyarrow(self._seen)
+
+    def batches(self, task: Json, *, deletes: list[Json], io: _Held) -> Iterator[pa.RecordBatch]:
+        """Give the rows that are alive, in the columns of the table."""
+        positions: list[Json] = []
+        equal: list[Json] = []
+        for each in deletes:
+            (equal if each["content"] == "equality-deletes" else positions).append(each)
+        asked = FileScanTask(_file_of(task["data-file"]), {_file_of(each) for each in positions})
+        gone = [self._deleted(each, io) for each in equal]
+        for batch in ArrowScan(self._metadata, io, self._schema, AlwaysTrue()).to_record_batches([asked]):
+            for at in range(0, batch.num_rows, ROWS_AT_ONCE):
+                yield self._alive(batch.slice(at, ROWS_AT_ONCE), gone)
+
+    def _deleted(self, told: Json, io: _Held) -> tuple[list[str], frozenset[tuple[object, ...]]]:
+        """Return the columns that an equality delete names, and the values that are deleted. Raises Unsupported for a column that is there no more."""
+        by_id = {field.field_id: field for field in self._schema.fields}
+        if not by_id.keys() >= set(told["equality-ids"]):
+            raise Unsupported(
+                "The table has deletes by a column that it does not have any more: compact it, so that it can be shown to whom restrictions bind"
+            )
+        columns = Schema(*(by_id[each] for each in told["equality-ids"]))
+        asked = FileScanTask(_file_of({**told, "content": "data"}), set())
+        found: set[tuple[object, ...]] = set()
+        for batch in ArrowScan(self._metadata, io, columns, AlwaysTrue()).to_record_batches([asked]):
+            found.update(_rows_of(batch, columns.column_names))
+        return columns.column_names, frozenset(found)
+
+    @staticmethod
+    def _alive(batch: pa.RecordBatch, gone: list[tuple[list[str], frozenset[tuple[object, ...]]]]) -> pa.RecordBatch:
+        for names, values in gone:
+            keep = [row not in values for row in _rows_of(batch, names)]
+            batch = batch.filter(pa.array(keep, pa.bool_()))
+        return batch
+
+    def seen(self, batch: pa.RecordBatch) -> pa.Table:
+        """Leave out rows, then mask columns: filters look at values as they are stored."""
+        shape, names = self._shape, {field.field_id: field.name for field in self._schema.fields}
+        if shape.row_filter is not None:
+            batch = batch.filter(
+                passed(shape.row_filter, rows=batch.num_rows, column=lambda field_id: batch.column(names[field_id]))
+            )
+        columns = []
+        for field in self._schema.fields:
+            values = batch.column(field.name)
+            action = shape.masks.get(field.field_id)
+            columns.append(values if action is None else masked(values, action, salt=shape.salt.encode()))
+        return pa.table(columns, names=[field.name for field in self._schema.fields]).cast(self.target)
+
+    def statistics(self, sink: io.BytesIO) -> Json:
+        """Return sizes, counts and bounds of what was written, which are those of what may be seen."""
+        found = data_file_statistics_from_parquet_metadata(
+            parquet_metadata=pq.read_metadata(io.BytesIO(sink.getvalue())),
+            stats_columns=compute_statistics_plan(self._seen, {}),
+            parquet_column_mapping=parquet_path_to_id_mapping(self._seen),
+        ).to_serialized_dict()
+        told: Json = {}
+        for name in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"):
+            values = found.get(name) or {}
+            spelled = [each.hex().upper() if isinstance(each, bytes) else each for each in values.values()]
+            if values:
+                told[name.replace("_", "-")] = {"keys": list(values), "values": spelled}
+        return told
+
+
+def _rows_of(batch: pa.RecordBatch, names: list[str]) -> list[tuple[object, ...]]:
+    """Return rows as values that can be compared; null is equal to null, and a number is no other for being no number."""
+    columns = [batch.column(name).to_pylist() for name in names]
+    return [tuple("nan" if value != value else value for value in row) for row in zip(*columns, strict=True)]  # noqa: PLR0124 - what is no number
+
+
+def _file_of(told: Json) -> DataFile:
+    """Return a file as pyiceberg names it, from how a plan does."""
+    if told["content"] != "position-deletes" and told["file-format"] != "parquet":
+        raise Unsupported(
+            f"The table has files of format {told['file-format']}, of which none can be shown to whom restrictions bind: write them anew as parquet"
+        )
+    file = DataFile.from_args(
+        content=_CONTENT[told["content"]], file_path=told["file-path"], file_format=FileFormat[str(told["file-format"]).upper()],
+        partition=Record(*told["partition"]), record_count=told["record-count"], file_size_in_bytes=told["file-size-in-bytes"],
+    )  # fmt: skip
+    file.spec_id = told["spec-id"]
+    return file
+
+
+class _Held(FileIO):
+    """Files whose bytes are at hand; there are no others."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        super().__init__()
+        self._files = files
+
+    def new_input(self, location: str) -> InputFile:
+        return _HeldFile(location, self._files[location])
+
+    def new_output(self, location: str) -> OutputFile:
+        raise Unsupported(f"Nothing is written to {location}")
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        raise Unsupported(f"{location} is not deleted")
+
+
+class _HeldFile(InputFile):
+    def __init__(self, location: str, data: bytes) -> None:
+        super().__init__(location)
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def exists(self) -> bool:
+        return True
+
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002 - the library's
+        return cast("InputStream", pa.BufferReader(self._data))

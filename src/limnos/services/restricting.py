@@ -1,0 +1,128 @@
+"""Scans of whom read restrictions bind: files of a plan become files in which nothing is that may not be seen.
+
+May import the rooms below and the part of `formats.scans` that needs no library. Knows no wire format. What is shown lies in a place of the catalog's own warehouse that is set aside for it, by the time of its making,
+the table, and what binds the reader: readers whom the same binds share it while it is fresh. Nothing of the reader's own filter comes to the files as they are stored, for which of them are named would tell
+values that are masked. Decision record 0093.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.field_ids import field_ids_of
+from limnos.formats.iceberg.read_restrictions import reading_shape
+from limnos.formats.scans.request import ScanRequest
+from limnos.model.errors import Unsupported
+from limnos.services.credentials import Vended, wanted_of
+from limnos.services.parallel import each_of
+from limnos.services.places import SET_ASIDE
+from limnos.services.scans import Told
+from limnos.sources.credentials import Rights
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.formats.iceberg.read_restrictions import Bound
+    from limnos.services.context import Context
+    from limnos.services.scans import Scanned
+
+PERIOD_MS: Final = 12 * 3_600_000
+"""What was made in one period is shown in it, and is there for the next one, too."""
+AT_ONCE: Final = 4
+READS: Final = Rights(reads=True, writes=False)
+_STATISTICS: Final = ("value-counts", "null-value-counts", "nan-value-counts", "lower-bounds", "upper-bounds")
+
+
+class Shown(NamedTuple):
+    """A plan as a bound reader gets it, and where its files lie."""
+
+    told: Told
+    into: str
+
+
+def narrowed(asked: ScanRequest, bound: Bound) -> ScanRequest:
+    """Return what is planned for a bound reader: their snapshots, and of the rows what the restrictions leave."""
+    row_filter = msgspec.Raw(b"" if bound.row_filter is None else msgspec.json.encode(bound.row_filter))
+    return ScanRequest(
+        snapshot_id=asked.snapshot_id, start_snapshot_id=asked.start_snapshot_id, end_snapshot_id=asked.end_snapshot_id, filter=row_filter
+    )  # fmt: skip
+
+
+async def tasks_shown(ctx: Context, scanned: Scanned, *, told: Told, bound: Bound, query: str) -> Shown:
+    """Have every file of a plan shown as it may be seen. `query` tells one query from others. Raises Unsupported, StorageFailed, Unavailable."""
+    into = place_into(ctx, scanned, bound=bound, query=query)
+    tasks: list[Json] = msgspec.json.decode(b"[" + told.files + b"]")
+    deletes: list[Json] = msgspec.json.decode(b"[" + told.deletes + b"]")
+    shape: Json = {
+        "metadata": reading_shape(iceberg_metadata.decode(scanned.document.body)), "row_filter": bound.row_filter, "masks": bound.masks,
+        "salt": query if bound.is_local else "",
+    }  # fmt: skip
+
+    async def show(task: Json) -> Json:
+        return await _show(ctx, scanned, task=task, into=into, shape=shape, deletes=deletes)
+
+    found = await each_of(tasks, show, at_once=AT_ONCE)
+    files = [_task(scanned, each) for each in found if each["record-count"]]
+    return Shown(Told(b",".join(files), b"", 0), into)
+
+
+def place_into(ctx: Context, scanned: Scanned, *, bound: Bound, query: str) -> str:
+    """Return where files are shown to whom the same binds. Raises Unsupported where the catalog has no place of its own."""
+    home = scanned.place.home
+    if home is None:
+        raise Unsupported(
+            "The catalog's warehouse is not one that this server may use, so nothing can be shown to whom restrictions bind"
+        )
+    period = ctx.services.store.time.now_ms() // PERIOD_MS
+    own = f"{bound.digest}-{hashlib.sha256(query.encode()).hexdigest()[:16]}" if bound.is_local else bound.digest
+    return f"{home}/{SET_ASIDE}/{period}/{scanned.document.node_id}/{own}"
+
+
+async def _show(ctx: Context, scanned: Scanned, *, task: Json, into: str, shape: Json, deletes: list[Json]) -> Json:
+    numbers = task.get("delete-file-references", [])
+    own = [deletes[each] for each in numbers] if isinstance(numbers, list) else []
+    place = scanned.place
+    name = hashlib.sha256(msgspec.json.encode([shape, task["data-file"], own])).hexdigest()[:32]
+    question = {
+        "shape": shape, "task": task, "deletes": own, "root": scanned.document.location, "into": into, "name": name,
+        "properties": place.catalog.properties, "kept": place.allowed.kept, "open_within": place.allowed.open_within,
+    }  # fmt: skip
+    (answer,) = await ctx.services.scan_chores.do(
+        "restrict-file", msgspec.json.encode(question), caller=scanned.asker.name
+    )
+    found: Json = msgspec.json.decode(answer)
+    return found
+
+
+def _task(scanned: Scanned, found: Json) -> bytes:
+    """Spell a file that may be seen as a task, with the reader's own filter, and the statistics that they ask for."""
+    asked, ids = scanned.asked, field_ids_of(scanned.document.body)
+    wanted = {ids[each] for each in asked.stats_fields or () if each in ids}
+    file: Json = {
+        "spec-id": 0, "content": "data", "file-path": found["file-path"], "file-format": "parquet", "partition": [],
+        "file-size-in-bytes": found["file-size-in-bytes"], "record-count": found["record-count"],
+    }  # fmt: skip
+    for name in _STATISTICS:
+        values = found.get(name)
+        kept = (
+            [(key, value) for key, value in zip(values["keys"], values["values"], strict=True) if key in wanted]
+            if isinstance(values, dict)
+            else []
+        )
+        if kept:
+            keys, spelled = zip(*kept, strict=True)
+            file[name] = {"keys": keys, "values": spelled}
+    residual = asked.filter if bytes(asked.filter) else True
+    return msgspec.json.encode({"data-file": file, "residual-filter": residual})
+
+
+async def shown_credentials(ctx: Context, scanned: Scanned, *, into: str) -> Vended | None:
+    """Return credentials that read what is shown, and nothing else; None where none are given out."""
+    wanted = wanted_of(scanned.place, into, rights=READS, open_to_writers=())
+    if wanted is None:
+        return None
+    found = await ctx.services.vendor.given(wanted)
+    return Vended(found, into, READS, scanned.place.catalog.properties)

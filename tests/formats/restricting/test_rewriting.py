@@ -1,0 +1,204 @@
+"""Files of restricted tables: over random filters and masks what a model in plain Python says, with deletes and columns as they are now.
+
+`LIMNOS_TEST_RESTRICTIONS` says how many; 1,000 are the whole proof.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.types import DateType, DecimalType, DoubleType, LongType, NestedField, StringType, TimestamptzType
+
+from limnos.formats.iceberg.read_restrictions import Bound, bound_of, reading_shape, strictest, terms_bound
+from limnos.formats.iceberg.row_filters import filter_read
+from limnos.formats.restricting.masking import masked
+from limnos.formats.restricting.rewriting import Made, Shape, rewritten
+from limnos.model.errors import Unsupported
+from limnos.model.restrictions import Mask, Terms
+from tests.formats.restricting.model import FITTING, FIXED, Cell, Row, random_filter, rows_made, same, shown_of
+
+COUNT = int(os.environ.get("LIMNOS_TEST_RESTRICTIONS", "100"))
+TYPES = {
+    "id": "long",
+    "city": "string",
+    "card": "string",
+    "born": "date",
+    "seen": "timestamptz",
+    "paid": "decimal(9, 2)",
+    "ratio": "double",
+}
+SCHEMA = {
+    "type": "struct", "schema-id": 0,
+    "fields": [{"id": place, "name": name, "required": False, "type": kind} for place, (name, kind) in enumerate(TYPES.items(), 1)],
+}  # fmt: skip
+METADATA = {
+    "format-version": 2, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "file:///wh/t", "last-updated-ms": 0, "last-column-id": 7,
+    "schemas": [SCHEMA], "current-schema-id": 0, "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0, "last-partition-id": 999,
+    "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0, "properties": {},
+}  # fmt: skip
+ARROW = schema_to_pyarrow(
+    Schema(
+        NestedField(1, "id", LongType()), NestedField(2, "city", StringType()), NestedField(3, "card", StringType()), NestedField(4, "born", DateType()),
+        NestedField(5, "seen", TimestamptzType()), NestedField(6, "paid", DecimalType(9, 2)), NestedField(7, "ratio", DoubleType()),
+    )
+)  # fmt: skip
+FILE = {
+    "spec-id": 0,
+    "content": "data",
+    "file-path": "f",
+    "file-format": "parquet",
+    "partition": [],
+    "file-size-in-bytes": 1,
+    "record-count": 60,
+}
+
+
+def parquet(table: pa.Table) -> bytes:
+    """A file of rows."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
+
+
+def bound(filter_: Cell, masks: dict[str, str]) -> Bound:
+    """What binds a reader, from what somebody set."""
+    text = "" if filter_ is None else msgspec.json.encode(filter_read(filter_)).decode()
+    terms = terms_bound(Terms(text, tuple(Mask(*each) for each in masks.items())), SCHEMA)
+    return bound_of([("r", terms)], SCHEMA)
+
+
+def show(
+    rows: list[Row],
+    applies: Bound,
+    *,
+    metadata: dict | None = None,
+    deletes: tuple[tuple[dict, bytes], ...] = (),
+    salt: str = "",
+) -> Made:
+    """Rewrite a file of rows."""
+    shape = Shape(reading_shape(metadata or METADATA), applies.row_filter, applies.masks, salt)
+    files = {
+        "f": parquet(pa.Table.from_pylist(rows, schema=ARROW)),
+        **{told["file-path"]: data for told, data in deletes},
+    }
+    return rewritten(shape, {"data-file": FILE}, deletes=[told for told, _ in deletes], files=files)
+
+
+def rows_in(made: Made) -> list[Row]:
+    """What stands in a file."""
+    return pq.read_table(io.BytesIO(made.data)).to_pylist() if made.data else []
+
+
+def test_random_filters_and_masks() -> None:
+    """What is written is what the model says, row by row; counts and bounds tell of nothing else."""
+    dice = random.Random(93)
+    rows = rows_made(dice, 0, 60)
+    for _ in range(COUNT):
+        filter_ = None if dice.random() < 0.1 else random_filter(dice, rows)
+        masks = {column: dice.choice(FITTING[column]) for column in dice.sample(tuple(FIXED), dice.randrange(4))}
+        expected = shown_of(rows, filter_, masks)
+        made = show(rows, bound(filter_, masks))
+
+        same(rows_in(made), expected)
+        assert made.told["record-count"] == len(expected)
+        told = msgspec.json.encode(made.told).decode()
+        hidden = {row["card"] for row in rows} - {row["card"] for row in expected}
+        assert not [card for card in hidden if card and len(card) > 3 and card.encode().hex().upper() in told]
+
+
+def test_deletes_are_applied() -> None:
+    """Rows that positions or values delete are in no file, nulls among the values."""
+    rows = rows_made(random.Random(1), 0, 30)
+    positions = pa.table(
+        {"file_path": ["f", "f", "g"], "pos": [0, 7, 3]},
+        schema=pa.schema([
+            pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483546"}), pa.field("pos", pa.int64(), metadata={"PARQUET:field_id": "2147483545"}),
+        ]),
+    )  # fmt: skip
+    values = pa.table(
+        {"city": ["Bonn", None]}, schema=pa.schema([pa.field("city", pa.string(), metadata={"PARQUET:field_id": "2"})])
+    )
+    deletes = (
+        ({**FILE, "content": "position-deletes", "file-path": "p"}, parquet(positions)),
+        ({**FILE, "content": "equality-deletes", "file-path": "e", "equality-ids": [2]}, parquet(values)),
+    )
+    made = show(rows, bound(None, {"id": "replace-with-null"}), deletes=deletes)
+
+    left = [row for place, row in enumerate(rows) if place not in (0, 7) and row["city"] not in ("Bonn", None)]
+    same(rows_in(made), [{**row, "id": None} for row in left])
+
+
+def test_a_delete_by_a_column_that_is_gone_shows_nothing() -> None:
+    """What cannot be worked out is refused, and says nothing of the data."""
+    told = {**FILE, "content": "equality-deletes", "file-path": "e", "equality-ids": [99]}
+    with pytest.raises(Unsupported, match="does not have any more"):
+        show(rows_made(random.Random(1), 0, 3), bound(None, {"id": "replace-with-null"}), deletes=((told, b""),))
+
+
+@pytest.mark.parametrize("change", [{"file-format": "orc"}, {"file-path": "elsewhere"}])
+def test_files_that_are_not_read(change: dict[str, str]) -> None:
+    """A file of another format, or one that is damaged, is refused in words that hold no name and no value."""
+    shape = Shape(reading_shape(METADATA), None, {1: "replace-with-null"})
+    with pytest.raises(Unsupported) as refused:
+        rewritten(shape, {"data-file": {**FILE, **change}}, deletes=[], files={"elsewhere": b"secret rows"})
+
+    assert "secret" not in str(refused.value)
+    assert "elsewhere" not in str(refused.value)
+
+
+def test_columns_are_those_of_now() -> None:
+    """A dropped column is left behind, a renamed one is masked, an added one has its default, masked too."""
+    fields = [
+        {**field, "name": "number"} if field["id"] == 3 else field for field in SCHEMA["fields"] if field["id"] != 5
+    ]  # type: ignore[index, attr-defined]
+    fields.append({"id": 9, "name": "level", "required": True, "type": "string", "initial-default": "secret-default"})
+    schema = {**SCHEMA, "fields": fields}
+    metadata = {**METADATA, "format-version": 3, "next-row-id": 0, "schemas": [schema], "last-column-id": 9}
+    rows = rows_made(random.Random(2), 0, 9)
+    found = rows_in(show(rows, Bound(None, {3: "replace-with-null", 9: "mask-to-fixed-value"}), metadata=metadata))
+
+    assert list(found[0]) == ["id", "city", "number", "born", "paid", "ratio", "level"]
+    assert {(row["number"], row["level"]) for row in found} == {(None, "XXXXXXXX")}
+
+
+def test_local_hashes_differ_by_query() -> None:
+    """One query's hashes are alike for like values, and another's are others."""
+    values = pa.array(["a", "b", "a", None])
+    one, other = (masked(values, "sha-256-query-local", salt=salt).to_pylist() for salt in (b"1", b"2"))
+
+    assert one[0] == one[2] != one[1]
+    assert one[3] is None
+    assert not set(one[:3]) & set(other[:3])
+
+
+def test_an_unknown_mask_shows_nothing() -> None:
+    """An action that this version does not know fails, as the file would be shown without it."""
+    with pytest.raises(Unsupported):
+        rewritten(
+            Shape(reading_shape(METADATA), None, {1: "blur"}),
+            {"data-file": FILE},
+            deletes=[],
+            files={"f": parquet(pa.Table.from_pylist([{"id": 1}], schema=ARROW))},
+        )
+
+
+def test_the_stricter_of_two_masks() -> None:
+    """It does not matter in which order masks meet, and the result hides what either does."""
+    actions = sorted({each for fitting in FITTING.values() for each in fitting} | {"sha-256-query-local"})
+    for one in actions:
+        for two in actions:
+            assert strictest(one, two) == strictest(two, one)
+            for three in actions:
+                assert strictest(strictest(one, two), three) == strictest(one, strictest(two, three))
+
+    assert strictest("truncate-to-year", "truncate-to-month") == "truncate-to-year"
+    assert strictest("show-first-4", "show-last-4") == "mask-to-fixed-value"
+    assert strictest("mask-to-fixed-value", "replace-with-null") == "replace-with-null"

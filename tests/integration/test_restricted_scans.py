@@ -1,0 +1,200 @@
+"""Restricted tables through planning: over random filters, masks and scans PyIceberg shows what a model in plain Python says, and nothing else.
+
+`LIMNOS_TEST_RESTRICTIONS` says how many; 1,000 are the whole proof.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import httpx2
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import ForbiddenError, ServiceUnavailableError
+from pyiceberg.expressions import AlwaysTrue, And, EqualTo, GreaterThan, IsNull, LessThanOrEqual, Or
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DateType, DecimalType, DoubleType, LongType, NestedField, StringType, TimestamptzType
+
+from tests.formats.restricting.model import (
+    FITTING,
+    FIXED,
+    MASKS,
+    Cell,
+    Filter,
+    Row,
+    random_filter,
+    rows_made,
+    same,
+    shown_of,
+)
+from tests.integration.live import LiveServer, serving
+from tests.integration.test_pyiceberg import basic, connect
+
+pytestmark = pytest.mark.integration
+COUNT = int(os.environ.get("LIMNOS_TEST_RESTRICTIONS", "40"))
+SCHEMA = Schema(
+    NestedField(1, "id", LongType()), NestedField(2, "city", StringType()), NestedField(3, "card", StringType()), NestedField(4, "born", DateType()),
+    NestedField(5, "seen", TimestamptzType()), NestedField(6, "paid", DecimalType(9, 2)), NestedField(7, "ratio", DoubleType()),
+)  # fmt: skip
+SPEC = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))
+
+
+class Shop:
+    """A table whose admin restricts it, and bob, who reads it as far as that lets."""
+
+    def __init__(self, server: LiveServer) -> None:
+        self.http = httpx2.Client(base_url=server.uri, headers={"Authorization": f"Bearer {server.token}"}, timeout=120)
+        self.owner: RestCatalog = connect(server)
+        self.owner.create_namespace("shop")
+        self.dice = random.Random(20261121)
+        table = self.owner.create_table(("shop", "cards"), SCHEMA)
+        self.rows: list[Row] = []
+        for number in range(2):
+            rows = rows_made(self.dice, number * 60, 60)
+            table.append(pa.Table.from_pylist(rows, schema=SCHEMA.as_arrow()))
+            self.rows += rows
+        self.table = table
+        self._reader()
+        self.bob: RestCatalog = connect(server, **{**basic("bob"), "scan-planning-mode": "server"})
+
+    def _reader(self) -> None:
+        self.do("POST", "/api/metalakes/lake/users", {"name": "bob"})
+        privileges = [
+            {"name": name, "condition": "allow"}
+            for name in ("use_catalog", "use_schema", "select_table", "modify_table")
+        ]
+        self.do("POST", "/api/metalakes/lake/roles", {"name": "buyer", "properties": {}, "securableObjects": [{"fullName": "main", "type": "catalog", "privileges": privileges}]})  # fmt: skip
+        self.do("PUT", "/api/metalakes/lake/permissions/users/bob/grant", {"roleNames": ["buyer"]})
+
+    def do(self, method: str, path: str, body: object) -> dict[str, Any]:
+        """Ask as the admin."""
+        answer = self.http.request(method, path, json=body)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def restrict(self, filter_: Filter | None, masks: dict[str, str]) -> None:
+        """Set the table's restriction."""
+        self.do(
+            "PUT",
+            "/api/limnos/v1/metalakes/lake/objects/TABLE/main.shop.cards/restrictions/r",
+            {"filter": filter_, "masks": masks},
+        )
+
+    def table_of_bob(self) -> Table:
+        """The table as bob loads it."""
+        return self.bob.load_table(("shop", "cards"))
+
+    def seen(self, row_filter: Cell = AlwaysTrue(), **more: Cell) -> list[Row]:  # noqa: B008 - the library's own default
+        """What bob reads."""
+        found: list[Row] = patient(
+            lambda: self.table_of_bob().scan(row_filter=row_filter, **more).to_arrow()
+        ).to_pylist()
+        return found
+
+
+def patient(ask: Callable[[], pa.Table]) -> pa.Table:
+    """Ask again when the files were not all written in time: what was written stays, so each try has less to do."""
+    for _ in range(20):
+        with suppress(ServiceUnavailableError):
+            return ask()
+    return ask()
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A server with the table, and patience."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LIMNOS__SERVER__REQUEST_TIMEOUT_S", "300")
+        with serving(tmp_path_factory.mktemp("shop") / "data") as server:
+            yield Shop(server)
+
+
+def test_random_restrictions_show_what_the_model_says(shop: Shop) -> None:
+    """Filters and masks at random, read through filters of the reader's own at random: PyIceberg gets the rows of the model, and no others."""
+    dice = shop.dice
+    for _ in range(COUNT):
+        filter_ = None if dice.random() < 0.1 else random_filter(dice, shop.rows)
+        masks = {column: dice.choice(FITTING[column]) for column in dice.sample(tuple(FIXED), dice.randrange(4))}
+        if filter_ is None and not masks:
+            continue
+        shop.restrict(filter_, masks)
+        expected = shown_of(shop.rows, filter_, masks)
+        least = dice.randrange(130)
+        asked, fits = dice.choice(
+            (
+                (AlwaysTrue(), lambda _: True),
+                (GreaterThan("id", least), lambda row, least=least: row["id"] is not None and row["id"] > least),
+                (EqualTo("city", "Bonn"), lambda row: row["city"] == "Bonn"),
+                (IsNull("card"), lambda row: row["card"] is None),
+                (
+                    Or(LessThanOrEqual("id", 20), IsNull("city")),
+                    lambda row: row["city"] is None or (row["id"] is not None and row["id"] <= 20),
+                ),
+                (
+                    And(EqualTo("city", "Wien"), GreaterThan("id", 9)),
+                    lambda row: row["city"] == "Wien" and (row["id"] or 0) > 9,
+                ),
+            )
+        )
+
+        same(shop.seen(asked), [row for row in expected if fits(row)])
+
+
+def test_deletes_evolution_and_time_travel(shop: Shop) -> None:
+    """Deleted rows stay deleted, renamed and added columns are read as they are now, an older snapshot is restricted as the newest is."""
+    table = shop.table.refresh()
+    before = table.current_snapshot().snapshot_id
+    table.delete("id < 10")
+    with table.update_schema() as update:
+        update.rename_column("card", "number")
+        update.add_column("later", StringType())
+    shop.restrict({"type": "eq", "term": "city", "value": "Bonn"}, {"number": "show-last-4"})
+    rows = [
+        {**{("number" if key == "card" else key): value for key, value in row.items()}, "later": None}
+        for row in shop.rows
+    ]
+    expected = [
+        {**row, "number": None if row["number"] is None else MASKS["show-last-4"](row["number"])}
+        for row in rows
+        if row["city"] == "Bonn"
+    ]
+
+    same(shop.seen(), [row for row in expected if row["id"] >= 10])
+    old = patient(lambda: shop.table_of_bob().scan(snapshot_id=before).to_arrow())
+    assert sorted(old.column("id").to_pylist()) == sorted(row["id"] for row in expected)
+
+
+def test_nothing_else_opens_it(shop: Shop) -> None:
+    """A client that plans by itself finds no file, and is told why by the file's name; it commits nothing, and its metadata tables are empty-handed."""
+    parted = shop.owner.create_table(("shop", "parted"), SCHEMA, partition_spec=SPEC)
+    parted.append(pa.Table.from_pylist(shop.rows[:9], schema=SCHEMA.as_arrow()))
+    shop.restrict({"type": "not-null", "term": "city"}, {"city": "mask-to-fixed-value"}, table="parted")
+    table = shop.bob.load_table(("shop", "parted"))
+    own = connect_alone(shop).load_table(("shop", "parted"))
+
+    with pytest.raises(Exception, match="read-restricted-use-server-planning"):
+        own.scan().to_arrow()
+    with pytest.raises(Exception, match="read-restricted-use-server-planning"):
+        table.inspect.files()
+    with pytest.raises(ForbiddenError, match="read-restricted-use-server-planning"):
+        table.append(pa.Table.from_pylist([], schema=table.schema().as_arrow()))
+    assert set(patient(lambda: table.scan().to_arrow()).column("city").to_pylist()) == {"XXXXXXXX"}
+    files = [task.file.file_path for task in table.scan().plan_files()]
+    assert all("/restricted-reads/" in file for file in files)
+    assert not [file for file in files if "city=" in file]
+
+
+def connect_alone(shop: Shop) -> RestCatalog:
+    """Bob with a client that plans scans by itself."""
+    properties = {**shop.bob.properties, "scan-planning-mode": "client"}
+    properties.pop("prefix", None)
+    return RestCatalog("alone", **properties)
