@@ -81,11 +81,11 @@ class Shop:
         found: dict[str, Any] = answer.json()
         return found
 
-    def restrict(self, filter_: Filter | None, masks: dict[str, str]) -> None:
+    def restrict(self, filter_: Filter | None, masks: dict[str, str], *, table: str = "cards") -> None:
         """Set the table's restriction."""
         self.do(
             "PUT",
-            "/api/limnos/v1/metalakes/lake/objects/TABLE/main.shop.cards/restrictions/r",
+            f"/api/limnos/v1/metalakes/lake/objects/TABLE/main.shop.{table}/restrictions/r",
             {"filter": filter_, "masks": masks},
         )
 

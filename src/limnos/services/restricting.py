@@ -45,10 +45,12 @@ class Shown(NamedTuple):
 
 def narrowed(asked: ScanRequest, bound: Bound) -> ScanRequest:
     """Return what is planned for a bound reader: their snapshots, and of the rows what the restrictions leave."""
-    row_filter = msgspec.Raw(b"" if bound.row_filter is None else msgspec.json.encode(bound.row_filter))
-    return ScanRequest(
-        snapshot_id=asked.snapshot_id, start_snapshot_id=asked.start_snapshot_id, end_snapshot_id=asked.end_snapshot_id, filter=row_filter
+    planned = ScanRequest(
+        snapshot_id=asked.snapshot_id, start_snapshot_id=asked.start_snapshot_id, end_snapshot_id=asked.end_snapshot_id
     )  # fmt: skip
+    if bound.row_filter is None:
+        return planned
+    return msgspec.structs.replace(planned, filter=msgspec.Raw(msgspec.json.encode(bound.row_filter)))
 
 
 async def tasks_shown(ctx: Context, scanned: Scanned, *, told: Told, bound: Bound, query: str) -> Shown:
