@@ -35,6 +35,7 @@ from limnos.services import (
     namespaces,
     owners,
     protection,
+    restrictions,
     roles,
     tables,
     tokens,
@@ -285,6 +286,17 @@ def protect(world: World, ctx: Context) -> Work:
     if world.dice.random() < 0.4:
         return protection.protect(ctx, **target, below=world.dice.random() < 0.3)
     return protection.unprotect(ctx, **target)
+
+
+def restrict(world: World, ctx: Context) -> Work:
+    """Restrict what is read of something for a moment, or end that."""
+    kind, full_name = world.securable()
+    on = restrictions.On(world.metalake(), kind, full_name)
+    if world.dice.random() < 0.6:
+        nobody = restrictions.Who()
+        wanted = restrictions.Wanted(True, {}, nobody, nobody)
+        return restrictions.restriction_set(ctx, on, name="r", wanted=wanted)
+    return restrictions.restriction_remove(ctx, on, name="r")
 
 
 async def undrop(world: World, ctx: Context) -> object:
@@ -610,7 +622,7 @@ def wish(world: World) -> Wish:
 
 _MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     namespace_create: 8, namespace_drop: 5, namespace_move: 6, namespace_alter: 3,
-    table_create: 10, table_drop: 5, table_move: 8, table_commit: 5, transaction: 8, undrop: 6, protect: 4,
+    table_create: 10, table_drop: 5, table_move: 8, table_commit: 5, transaction: 8, undrop: 6, protect: 4, restrict: 4,
     view_create: 8, view_replace: 6, view_drop: 3, view_move: 4,
     catalog_add: 3, catalog_rename: 6, catalog_enable: 2, catalog_drop: 1, metalake_rename: 2, metalake_enable: 1,
     principal_add: 6, principal_remove: 2, user_enable: 3, member_add: 4, member_remove: 2,

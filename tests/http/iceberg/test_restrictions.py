@@ -186,6 +186,8 @@ def test_doors_of_gravitino_rest(shop: Node) -> None:
     closed(shop.get(f"{API}/lake/objects/table/main.a.t/statistics", user="bob"))
     closed(shop.get(f"{API}/lake/objects/column/main.a.t.ssn/statistics", user="bob"))
     closed(shop.get(f"{table}/partitions", user="bob"))
+    given = shop.get(f"{API}/lake/objects/table/main.a.t/credentials", user="bob")
+    assert given.json().get("credentials") == []
 
 
 def test_doors_of_the_own_api(shop: Node) -> None:
@@ -200,6 +202,43 @@ def test_doors_of_the_own_api(shop: Node) -> None:
         shop.delete(of("eu"), user="bob"),
     ):
         assert answer.status == 403
+
+
+def test_doors_of_sqlpp(shop: Node) -> None:
+    """A statement of SQL++ is refused by name, before any engine is asked; so is what a connector asks."""
+    answer = shop.post("/query/service", {"statement": "select value t from a.t t"}, user="bob")
+
+    assert answer.status == 403, answer.body
+    assert "read-restricted-use-server-planning" in answer.body.decode()
+    told = shop.get("/connector?dataverseName=a&datasetName=t", user="bob")
+    assert told.status in (403, 404), told.body
+    assert not [each for each in SECRETS if each in told.body.decode()]
+
+
+def test_what_is_set_aside_is_nobodys(shop: Node) -> None:
+    """No table lies where files are shown to whom restrictions bind: its owner would see what others may see."""
+    location = str(shop.done("GET", table_path("a", "t"))["metadata"]["location"]).rpartition("/")[0]
+    body = {
+        "name": "spy",
+        "schema": SCHEMA,
+        "location": f"{location}/restricted-reads/1/2",
+        "properties": {"format-version": "3"},
+    }
+    answer = shop.post(f"{space_path('a')}/tables", body)
+
+    assert answer.status == 400
+    assert "set aside" in words(answer)
+
+
+def test_plans_need_the_right_to_read(shop: Node) -> None:
+    """Who may only write plans nothing of a restricted table, nor of any; a restriction gives no right."""
+    grant(shop, "wim", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
+    plan = f"{table_path('a', 't')}/plan"
+
+    assert shop.post(plan, {}, user="wim").status == 403
+    assert shop.get(table_path("a", "t"), user="wim").status == 403
+    grant(shop, "nell", "use_catalog", kind="CATALOG", on="main")
+    assert shop.post(plan, {}, user="nell").status == 403
 
 
 def test_views_lift_no_restriction(shop: Node) -> None:
