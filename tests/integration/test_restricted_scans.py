@@ -115,7 +115,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIMNOS__SERVER__REQUEST_TIMEOUT_S", "300")
         with serving(tmp_path_factory.mktemp("shop") / "data") as server:
-            yield Shop(server)
+            made = Shop(server)
+            yield made
+            made.http.close()
 
 
 def test_random_restrictions_show_what_the_model_says(shop: Shop) -> None:

@@ -18,6 +18,7 @@ from limnos.formats.scans.portions import portions_of
 from limnos.formats.scans.request import Aim, Needed, ScanRequest, aim_of
 from limnos.model.errors import Forbidden, Unsupported
 from limnos.model.principals import Asker
+from limnos.model.restrictions import CLOSED_TO
 from limnos.services.chores import is_heavy
 from limnos.services.files import AT_ONCE
 from limnos.services.parallel import each_of
@@ -120,7 +121,11 @@ class Scan:
 
 
 async def scan_of(ctx: Context, scanned: Scanned) -> Scan:
-    """Return a scan, with what it is about. Raises BadRequest, Unsupported, OutsideRoots."""
+    """Return a scan, with what it is about. Raises BadRequest, Unsupported, OutsideRoots; Forbidden where restrictions bind who asks and nobody has seen to that."""
+    if scanned.bound is not None:
+        raise Forbidden(
+            f"Restrictions bind {scanned.asker.name} on this table ({CLOSED_TO}), and this way of planning does not keep them"
+        )
     document = scanned.document
     scanned.place.check(document.location)
     if is_heavy(document):

@@ -269,14 +269,16 @@ def restricted(metadata: Json, bound: Bound) -> Json:
 
 
 def reading_shape(metadata: Json) -> Json:
-    """Return what of a table's metadata its files are read with, by the server itself: columns as they are now, partitions, names of files without ids."""
+    """Return what of a table's metadata its files are read with, by the server itself: columns as they are now, partitions, names of files without ids.
+
+    A commit of rows changes nothing of it, so what was shown of a file is shown again.
+    """
     shaped = iceberg_metadata.with_current_shape(metadata)
     schema = iceberg_metadata.current_schema(shaped)
     mapping = iceberg_metadata.property_of(shaped, NAME_MAPPING)
     known = (
         "format-version",
         "table-uuid",
-        "last-updated-ms",
         "last-column-id",
         "partition-specs",
         "default-spec-id",
@@ -288,7 +290,7 @@ def reading_shape(metadata: Json) -> Json:
     )
     more |= {"next-row-id": 0} if shaped["format-version"] == 3 else {}
     return told | more | {
-        "location": nowhere_of(metadata), "schemas": [schema], "current-schema-id": schema.get("schema-id", 0),
+        "location": nowhere_of(metadata), "last-updated-ms": 0, "schemas": [schema], "current-schema-id": schema.get("schema-id", 0),
         "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0,
         "properties": {} if mapping is None else {NAME_MAPPING: mapping},
     }  # fmt: skip
