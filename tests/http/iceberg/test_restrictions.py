@@ -484,3 +484,25 @@ def test_access_control_off_restricts_nobody(lake: Node) -> None:
     told = lake.done("GET", of("x").removesuffix("/x"))["restrictions"]
 
     assert [each["name"] for each in told] == ["r0", "r1", "r2"]
+
+
+def test_restrictions_go_out_and_come_in(lake: Node) -> None:
+    """An export has the restrictions of namespaces and tables; an import sets them under the new ids of whom they name, and leaves out whom nobody knows."""
+    make_space(lake, "a")
+    for user in ("bob", "gone"):
+        lake.done("POST", f"{API}/lake/users", {"name": user})
+    named = {"users": ["bob", "gone"]}
+    assert (
+        restrict(lake, kind="SCHEMA", on="main.a", filter="city = 'EU'", masks={"ssn": "show-last-4"}, to=named).status
+        == 200
+    )
+    lake.done("DELETE", f"{API}/lake/users/gone")
+    lines = lake.get(f"{OWN}/metalakes/lake/export?format=json").body
+    begun = lake.post(f"{OWN}/imports", {"name": "copy", "format": "json"}).json()
+    lake.done("POST", f"{OWN}/imports/{begun['id']}/records?after=0", lines)
+    lake.done("POST", f"{OWN}/imports/{begun['id']}/finish")
+    path = f"{OWN}/metalakes/{{}}/objects/SCHEMA/main.a/restrictions"
+    before, after = (lake.done("GET", path.format(metalake))["restrictions"] for metalake in ("lake", "copy"))
+
+    assert after == before
+    assert after[0]["to"] == {"users": ["bob"], "groups": [], "roles": []}
