@@ -33,7 +33,7 @@ async def restricted_prune(work: Work, *, now_ms: int) -> int:
     gone = 0
     for home, properties in await work.submit(partial(_homes, work)):
         try:
-            gone += await work.apart(partial(_prune, home, properties=properties, oldest=now_ms // PERIOD_MS - 1))
+            gone += await work.apart(partial(prune, home, properties=properties, oldest=now_ms // PERIOD_MS - 1))
         except LimnosError as error:
             log.warning("what was shown of restricted tables stays for now", home=home, error=error.message)
     return gone
@@ -46,7 +46,8 @@ def _homes(work: Work, tx: Tx) -> list[tuple[str, Mapping[str, str]]]:
     )
 
 
-def _prune(home: str, beat: Beat, *, properties: Mapping[str, str], oldest: int) -> int:
+def prune(home: str, beat: Beat, *, properties: Mapping[str, str], oldest: int) -> int:
+    """Delete what is of periods before `oldest` below a warehouse; returns how many went. Raises StorageFailed, Unavailable."""
     store, aside = store_for(home, properties), f"{home}/{SET_ASIDE}"
     old = [name for name in store.directories(aside) if name.isdigit() and int(name) < oldest]
     for count, name in enumerate(old):
