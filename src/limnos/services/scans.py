@@ -76,9 +76,16 @@ def scan_look(scene: Scene, path: Levels, *, asked: ScanRequest, through: Throug
 
 
 class Scan:
-    """One scan under way. Its files lie below the table's own location: nothing else is read, whatever metadata names."""
+    """One scan under way. Its files lie below the table's own location: nothing else is read, whatever metadata names.
+
+    Raises Forbidden where restrictions bind who asks, and nobody has seen to that.
+    """
 
     def __init__(self, ctx: Context, scanned: Scanned, *, aim: Aim) -> None:
+        if scanned.bound is not None:
+            raise Forbidden(
+                f"Restrictions bind {scanned.asker.name} on this table ({CLOSED_TO}), and this way of planning does not keep them"
+            )
         self._files = ctx.services.files
         self._chores = ctx.services.scan_chores
         self._scanned = scanned
@@ -121,11 +128,7 @@ class Scan:
 
 
 async def scan_of(ctx: Context, scanned: Scanned) -> Scan:
-    """Return a scan, with what it is about. Raises BadRequest, Unsupported, OutsideRoots; Forbidden where restrictions bind who asks and nobody has seen to that."""
-    if scanned.bound is not None:
-        raise Forbidden(
-            f"Restrictions bind {scanned.asker.name} on this table ({CLOSED_TO}), and this way of planning does not keep them"
-        )
+    """Return a scan, with what it is about. Raises BadRequest, Unsupported, OutsideRoots."""
     document = scanned.document
     scanned.place.check(document.location)
     if is_heavy(document):

@@ -10,14 +10,14 @@ import pytest
 
 from limnos.files import everything
 from limnos.formats.iceberg.read_restrictions import Bound
-from limnos.formats.scans.request import ScanRequest
+from limnos.formats.scans.request import Aim, ScanRequest
 from limnos.model.entities import Document
 from limnos.model.errors import Forbidden
 from limnos.model.principals import Asker
 from limnos.model.records import CatalogRecord
 from limnos.services.context import Context
 from limnos.services.places import Place
-from limnos.services.scans import Scanned, scan_of
+from limnos.services.scans import Scan, Scanned
 from tests.http.driver import API, OWN, Answer, Node, grant
 from tests.http.iceberg.wire import (
     SPACES,
@@ -241,14 +241,14 @@ def test_what_is_set_aside_is_nobodys(shop: Node) -> None:
     assert "set aside" in words(answer)
 
 
-def test_planning_that_knows_no_restrictions_is_refused(shop: Node) -> None:
+def test_planning_that_knows_no_restrictions_is_refused() -> None:
     """Whoever plans for somebody whom restrictions bind, and does not see to that, plans nothing."""
     document = Document(1, 1, "", "file:///t", "", b"{}")
     place = Place(CatalogRecord("", "", "", {}, True), "", (), None, everything())
     scanned = Scanned(Asker("bob", 1), document, place, ScanRequest(), Bound(None, {}))
 
     with pytest.raises(Forbidden, match="read-restricted-use-server-planning"):
-        shop.runner.run(scan_of(cast("Context", None), scanned))
+        Scan(cast("Context", None), scanned, aim=cast("Aim", None))
 
 
 def test_plans_need_the_right_to_read(shop: Node) -> None:
