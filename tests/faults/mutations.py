@@ -272,19 +272,6 @@ def namespace_protect(rig: Rig) -> Case:
     return Case("PUT", path, {"below": True}, is_done)
 
 
-def namespace_restrict(rig: Rig) -> Case:
-    """Restrict what is read of the tables in a namespace."""
-    tag = _table(rig)
-    path = f"{OWN}/metalakes/lake/objects/SCHEMA/main.{tag}/restrictions"
-
-    def is_done() -> bool:
-        found = rig.admin.do("GET", path).body["restrictions"]
-        assert [each["masks"] for each in found] in ([], [{"city": "replace-with-null"}])  # type: ignore[attr-defined]
-        return bool(found)
-
-    return Case("PUT", f"{path}/r", {"masks": {"city": "replace-with-null"}}, is_done)
-
-
 def names_migrate(rig: Rig) -> Case:
     """Change a name that holds a separator, as planned."""
     tag = rig.tag()
@@ -801,7 +788,7 @@ WITH_FILE = (
 )
 """They write a metadata file before their transaction."""
 MUTATIONS = (
-    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, namespace_restrict, names_migrate, names_switch, names_nest, names_unnest, names_unswitch, names_unrename, import_finish, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
+    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, names_migrate, names_switch, names_nest, names_unnest, names_unswitch, names_unrename, import_finish, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
     sqlpp_dataset, sqlpp_dataverse_drop, lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish, policies_associate, model_link, fileset_create, tag_values,
 )  # fmt: skip
 WITHOUT_CHANGES = (lineage_take, step_put, import_feed, statistics_update, column_statistics)
