@@ -18,6 +18,7 @@ from pydantic.functional_validators import AfterValidator, BeforeValidator, mode
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from limnos.config.audit import Audit
+from limnos.config.planning import Planning
 from limnos.config.section import Section
 from limnos.model.errors import LimnosError
 from limnos.model.sealed import key_of
@@ -570,24 +571,6 @@ def _place(text: str) -> str:
 
 
 Places = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], BeforeValidator(_words)]
-
-
-class Planning(Section):
-    """Scans of Iceberg tables that are planned by the server."""
-
-    workers_max: PositiveInt = Field(default=2, description="Most processes that plan scans; no user's take the last.")
-    files_max: PositiveInt = Field(default=2_000, description="How many files of a scan one answer names, about.")
-    wait_s: NonNegativeFloat = Field(
-        default=20.0,
-        description="How long an answer waits for a plan, in seconds, before it says `submitted`. PyIceberg does not come again.",
-    )
-    keep_s: PositiveInt = Field(
-        default=3_600, description="How long what is left of a plan can be fetched, in seconds."
-    )
-    plans_max: PositiveInt = Field(
-        default=100,
-        description="Plans of one user of which something is left; for one more the oldest is forgotten.",
-    )
 
 
 class Jobs(Section):

@@ -91,12 +91,9 @@ class Services:
     ) -> None:
         self.store = store
         self.gate, self.view = gate, gate.view
-        self.rules = rules
-        self.authenticator = authenticator
-        self.defaults = defaults
-        self.files = files
-        self.wake_worker = wake_worker
-        self.wake_deliveries = wake_deliveries
+        self.rules, self.authenticator = rules, authenticator
+        self.defaults, self.files = defaults, files
+        self.wake_worker, self.wake_deliveries = wake_worker, wake_deliveries
         self.job_rules = JobRules() if job_rules is None else job_rules
         """What jobs of its own this server runs."""
         self.wake_executor: Callable[[], object] = lambda: None
@@ -116,8 +113,7 @@ class Services:
         self.scan_chores: Chores = scan_chores or OwnChores()
         self.scan_flights = Flights()
         self.sqlpp_requests = Requests(gate, store)
-        self.recent = RecentMetadata()
-        self.lines = Lines()
+        self.recent, self.lines = RecentMetadata(), Lines()
         self.audit = AuditLines(store, defaults.audit)
         self.reports = Reports(store, keep_ms=defaults.keep_reports_ms, sample=defaults.reports_sample)
         self.repeats = Lines()  # of requests with the same key

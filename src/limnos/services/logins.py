@@ -73,7 +73,7 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
     await ctx.read(Scope(), lambda scene: _may(scene, user))
     known = await ctx.look_up(partial(password_read, user))
     if not await ctx.read(Scope(), _is_admin) and known is not None:
-        await _verify(ctx, user, old or "", known=known, address=address)
+        await _verify(ctx, user, password=old or "", known=known, address=address)
     text = None
     if password is not None:
         text = await ctx.services.hashing.run(partial(hashed, check_password(password, user=user)))
@@ -116,7 +116,7 @@ def _own(scene: Scene, user: str) -> Decision:
     return Decision(True, Action.TOKEN_MANAGE_OTHERS.word, ROOT_ID, "server", user, (Factor("self"),), scene.stamps)
 
 
-async def _verify(ctx: Context, user: str, password: str, *, known: Password | None, address: str) -> None:
+async def _verify(ctx: Context, user: str, *, password: str, known: Password | None, address: str) -> None:
     """Compare a password, for as long whether there is one or not. Raises Unauthenticated, Throttled, Unavailable."""
     services = ctx.services
     with services.tries.one(user=user, address=address) as right:
@@ -132,7 +132,7 @@ async def login(ctx: Context, *, user: str, password: str, address: str) -> Sess
     if not is_name(user):
         raise Unauthenticated(_WRONG)
     known = await ctx.look_up(partial(password_read, user))
-    await _verify(ctx, user, password, known=known, address=address)
+    await _verify(ctx, user, password=password, known=known, address=address)
     if known is None or known.trust not in ctx.services.rules.trusts:
         raise Unauthenticated(
             "The password does not count here: it was set by somebody whose word does not. Have a service admin set it anew",

@@ -59,45 +59,49 @@ async def plan_begin(ctx: Context, scanned: Scanned) -> Planned:
         kept = ScanPlan(
             plan_id, msgspec.json.encode(_Kept(scan.aim, scanned.asked)), "" if found is None else str(found.parts)
         )
-        await _keep(ctx, scanned, kept)
+        await _keep(ctx, scanned, plan=kept)
     return _planned(plan_id, found)
 
 
-async def plan_load(ctx: Context, scanned: Scanned, plan_id: str) -> Planned:
+async def plan_load(ctx: Context, scanned: Scanned, *, plan_id: str) -> Planned:
     """Return what there is of a plan that was begun. Raises NotFound (no such plan), and as `plan_begin` does."""
-    kept = await _find(ctx, scanned, plan_id)
+    kept = await _find(ctx, scanned, plan_id=plan_id)
     if kept is None:
         raise _no_plan()
     if kept.is_cancelled:
         return Planned(plan_id, is_cancelled=True)
     if kept.parts:
         return _planned(plan_id, _Worked(None, int(kept.parts)))
-    found = await _worked(ctx, _scan(ctx, scanned, kept), plan_id=plan_id)
+    found = await _worked(ctx, _scan(ctx, scanned, kept=kept), plan_id=plan_id)
     if found is not None and found.parts:
         parts = str(found.parts)
         await ctx.services.store.submit(_PERMIT, lambda tx: tx.scan_plans.tell(plan_id, parts))
     return _planned(plan_id, found)
 
 
-async def plan_cancel(ctx: Context, scanned: Scanned, plan_id: str) -> None:
+async def plan_cancel(ctx: Context, scanned: Scanned, *, plan_id: str) -> None:
     """Forget a plan; what is worked on is ended. Raises NotFound."""
-    kept = await _find(ctx, scanned, plan_id)
+    kept = await _find(ctx, scanned, plan_id=plan_id)
     if kept is None:
         raise _no_plan()
     ctx.services.scan_flights.end(plan_id)
     await ctx.services.store.submit(_PERMIT, lambda tx: tx.scan_plans.cancel(plan_id))
 
 
-async def tasks_load(ctx: Context, scanned: Scanned, task: str) -> Told:
+async def tasks_load(ctx: Context, scanned: Scanned, *, task: str) -> Told:
     """Tell one part of a plan. Raises NotFound (no such part, or its plan was cancelled), MissingFile, InvalidTable, Unavailable."""
     plan_id, _, number = task.partition("-")
-    kept = await _find(ctx, scanned, plan_id) if number.isascii() and number.isdigit() and len(number) < 10 else None
+    kept = (
+        await _find(ctx, scanned, plan_id=plan_id)
+        if number.isascii() and number.isdigit() and len(number) < 10
+        else None
+    )
     if kept is None or kept.is_cancelled or not kept.parts or int(number) >= int(kept.parts):
         raise NotFound(
             "There is no such plan task of yours for this table: its plan has ended or was cancelled, or this server did not give it. Plan the scan anew",
             kind="plan-task",
         )
-    scan = _scan(ctx, scanned, kept)
+    scan = _scan(ctx, scanned, kept=kept)
     parts = parts_of(await scan.needed(), files_max=ctx.services.defaults.scan_files_max)
     if int(number) >= len(parts):
         return Told(b"", b"", 0)  # nodes with other settings know fewer parts, which hold all of it
@@ -123,13 +127,13 @@ def _planned(plan_id: str, found: _Worked | None) -> Planned:
     return Planned(plan_id, found.told, tuple(f"{plan_id}-{number}" for number in range(found.parts)))
 
 
-def _scan(ctx: Context, scanned: Scanned, kept: ScanPlan) -> Scan:
+def _scan(ctx: Context, scanned: Scanned, *, kept: ScanPlan) -> Scan:
     """Return the scan of a plan: what it was of when it was begun, whatever became of the table since."""
     told = msgspec.json.decode(kept.scan, type=_Kept)
     return Scan(ctx, scanned._replace(asked=told.asked), aim=told.aim)
 
 
-async def _find(ctx: Context, scanned: Scanned, plan_id: str) -> ScanPlan | None:
+async def _find(ctx: Context, scanned: Scanned, *, plan_id: str) -> ScanPlan | None:
     if len(plan_id) != _ID_LENGTH:
         return None
     now_ms = ctx.services.store.time.now_ms()
@@ -137,7 +141,7 @@ async def _find(ctx: Context, scanned: Scanned, plan_id: str) -> ScanPlan | None
     return plan_of(await ctx.find(query))
 
 
-async def _keep(ctx: Context, scanned: Scanned, plan: ScanPlan) -> None:
+async def _keep(ctx: Context, scanned: Scanned, *, plan: ScanPlan) -> None:
     defaults = ctx.services.defaults
 
     def mutation(tx: Tx) -> None:

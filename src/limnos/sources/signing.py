@@ -116,7 +116,7 @@ def _addressed(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, st
     ):
         raise BadRequest("uri is no plain URL of an object store: percent-encode it, without user, fragment and blanks")
     host, path = parts.hostname or "", parts.path.removeprefix("/")
-    bucket = _bucket_before(host, port, parts.scheme, properties=properties)
+    bucket = _bucket_before(host, port, scheme=parts.scheme, properties=properties)
     if bucket is None:
         raise _not_here()
     if bucket:
@@ -125,7 +125,7 @@ def _addressed(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, st
     return parts, bucket, path
 
 
-def _bucket_before(host: str, port: int | None, scheme: str, *, properties: Mapping[str, str]) -> str | None:
+def _bucket_before(host: str, port: int | None, *, scheme: str, properties: Mapping[str, str]) -> str | None:
     """Return the bucket that a host names, "" where the path does; None for the host of another store."""
     endpoint = stated(properties, S3_ENDPOINT)
     if endpoint is None or _AMAZON.fullmatch(urlsplit(endpoint).hostname or ""):

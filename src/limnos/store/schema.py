@@ -346,22 +346,13 @@ Index("audit_path", audit.c.path, audit.c.id)
 Index("audit_request", audit.c.request_id)
 
 audit_note = Table(
-    "audit_note",
-    metadata,
-    Column("id", Id, primary_key=True, autoincrement=False),
-    Column("zone", Id, nullable=False),
-    Column("actor", Text, nullable=False),
-    Column("request_id", Text, nullable=False),
-    Column("at", Id, nullable=False),
-    Column("payload", Text, nullable=False),
-)
-
+    "audit_note", metadata, Column("id", Id, primary_key=True, autoincrement=False),
+    Column("zone", Id, nullable=False), Column("actor", Text, nullable=False), Column("request_id", Text, nullable=False),
+    Column("at", Id, nullable=False), Column("payload", Text, nullable=False),
+)  # fmt: skip
 audit_position = Table(
-    "audit_position",
-    metadata,
-    Column("zone", Id, primary_key=True, autoincrement=False),
-    Column("revision", Id, nullable=False),
-)
+    "audit_position", metadata, Column("zone", Id, primary_key=True, autoincrement=False), Column("revision", Id, nullable=False)
+)  # fmt: skip
 
 pipeline_version = Table(
     "pipeline_version",

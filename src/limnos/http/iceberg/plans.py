@@ -77,7 +77,7 @@ async def plan_load(request: Request, ctx: Context) -> Response:
     """GET a plan: as far as it is worked out."""
     seen = await _seen(request, ctx)
     try:
-        planned = await unless_gone(request.is_gone, scan_plans.plan_load(ctx, seen.scanned, seen.plan_id))
+        planned = await unless_gone(request.is_gone, scan_plans.plan_load(ctx, seen.scanned, plan_id=seen.plan_id))
     except _FAILURES as error:
         told = error_response(error, operation="load-plan").body
         return Response(200, b'{"status":"failed",' + told.removeprefix(b"{"), (JSON, NO_STORE))
@@ -87,7 +87,7 @@ async def plan_load(request: Request, ctx: Context) -> Response:
 async def plan_cancel(request: Request, ctx: Context) -> Response:
     """DELETE a plan: nobody wants it any more."""
     seen = await _seen(request, ctx)
-    await scan_plans.plan_cancel(ctx, seen.scanned, seen.plan_id)
+    await scan_plans.plan_cancel(ctx, seen.scanned, plan_id=seen.plan_id)
     return no_content()
 
 
@@ -95,7 +95,7 @@ async def tasks_load(request: Request, ctx: Context) -> Response:
     """POST tasks: the files of one task of a plan."""
     body = request.decode(await request.body(), FetchTasks)
     seen = await _seen(request, ctx)
-    told = await unless_gone(request.is_gone, scan_plans.tasks_load(ctx, seen.scanned, body.plan_task))
+    told = await unless_gone(request.is_gone, scan_plans.tasks_load(ctx, seen.scanned, task=body.plan_task))
     return _scan_tasks(told)
 
 

@@ -1,6 +1,6 @@
 """Remote signing: whether a request asks for it, how that is told, and the route that signs.
 
-May import `services`, `sources` for what is signed, and this package. A signature is for one request of one caller: nobody keeps it.
+May import `model`, `names`, `services`, `sources` for what is signed, and this package. A signature is for one request of one caller: nobody keeps it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,28 @@
+"""Settings of planning scans.
+
+May import the room's `section`. Knows nothing of what is planned.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field, NonNegativeFloat, PositiveInt
+
+from limnos.config.section import Section
+
+
+class Planning(Section):
+    """Scans of Iceberg tables that are planned by the server."""
+
+    workers_max: PositiveInt = Field(default=2, description="Most processes that plan scans; no user's take the last.")
+    files_max: PositiveInt = Field(default=2_000, description="How many files of a scan one answer names, about.")
+    wait_s: NonNegativeFloat = Field(
+        default=20.0,
+        description="How long an answer waits for a plan, in seconds, before it says `submitted`. PyIceberg does not come again.",
+    )
+    keep_s: PositiveInt = Field(
+        default=3_600, description="How long what is left of a plan can be fetched, in seconds."
+    )
+    plans_max: PositiveInt = Field(
+        default=100,
+        description="Plans of one user of which something is left; for one more the oldest is forgotten.",
+    )
