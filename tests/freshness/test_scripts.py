@@ -37,8 +37,9 @@ from limnos.store.jobs import nobody_asks
 from limnos.store.migrate import renew_epoch
 from limnos.store.nodes import NodeWrites
 from limnos.store.sql import Load
+from limnos.view.cold import need
 from limnos.view.gate import SharedGate
-from limnos.view.keys import name_key, owner_key, rules_key
+from limnos.view.keys import name_key, owner_key, restrictions_key, rules_key
 from limnos.view.view import View
 from tests.backends import Database, sqlite_copy
 from tests.inprocess import LAKE, MAIN, Node, add_catalog, fill, new_table
@@ -122,6 +123,8 @@ class Stage:
         use = ((Privilege.USE_CATALOG, Condition.ALLOW), (Privilege.USE_SCHEMA, Condition.ALLOW))
         await role_create(self.admin, metalake=LAKE, name="r", properties={}, wishes=(Wish(Kind.METALAKE, LAKE, use),))
         await roles_give(self.admin, metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",))
+        for scope in (MAIN, SIDE):  # what is known already asks the store no second time, which would heal what a bug has broken
+            await self.ana.read(scope, lambda scene: need(scene.view, restrictions_key(scene.zone), zone=scene.zone))
 
     async def grant(self, full_name: str) -> None:
         """Let `r` read a table."""

@@ -14,7 +14,7 @@ from tests.services.conftest import Desk
 
 
 @pytest.mark.parametrize(
-    "catalog_type, provider", [("RELATIONAL", "jdbc-mysql"), ("messaging", "lakehouse-iceberg"), ("RELATIONAL", "")]
+    "catalog_type, provider", [("RELATIONAL", "jdbc-doris"), ("messaging", "lakehouse-iceberg"), ("RELATIONAL", "")]
 )
 def test_what_is_not_served(desk: Desk, catalog_type: str, provider: str) -> None:
     """A provider that is not served, or a type that is not the provider's, is refused before anybody is asked for rights."""

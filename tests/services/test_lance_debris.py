@@ -19,6 +19,7 @@ from limnos.model.errors import StorageFailed
 from limnos.model.records import CatalogRecord
 from limnos.services.lance_debris import Table, tidy
 from limnos.services.places import place_within
+from limnos.services.storages import Storages
 
 OLD_S = 10 * 86_400
 STORIES = int(os.environ.get("LIMNOS_TEST_ROUNDS", "3"))
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def table_at(path: Path, staged: frozenset[str] = frozenset()) -> Table:
     """A table of a catalog whose warehouse is the directory above."""
     record = CatalogRecord(type="RELATIONAL", provider="lakehouse-generic", comment=None, properties={}, in_use=True)
-    return Table(f"file://{path}", place_within(record, f"file://{path.parent}", everything()), staged)
+    return Table(f"file://{path}", place_within(record, f"file://{path.parent}", everything(), storages=Storages()), staged)
 
 
 def age(path: Path) -> None:

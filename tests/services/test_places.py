@@ -8,6 +8,7 @@ from limnos.files import everything, normalise
 from limnos.model.errors import BadRequest, OutsideRoots
 from limnos.model.records import CatalogRecord
 from limnos.services.places import Place, place_within
+from limnos.services.storages import Storages
 
 UUID = "01234567-89ab-7cde-8f01-23456789abcd"
 
@@ -16,7 +17,7 @@ def place(warehouse: str, allowed: str = "") -> Place:
     """A catalog's place."""
     properties = {"warehouse": warehouse, "allowed-locations": allowed}
     record = CatalogRecord("RELATIONAL", "lakehouse-iceberg", None, properties, in_use=True)
-    return place_within(record, "/fallback", everything())
+    return place_within(record, "/fallback", everything(), storages=Storages())
 
 
 @pytest.mark.parametrize("allowed", ["", "s3://other/x"])

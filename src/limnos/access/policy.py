@@ -103,7 +103,7 @@ _TREE: Final[dict[Action, Rule]] = {
     Action.METALAKE_DROP: _METALAKE,
     Action.METALAKE_EXPORT: _METALAKE,  # all that is in it, whoever may see what
     Action.WEBHOOK_MANAGE: _METALAKE,  # list, make, drop: they send what happens to somewhere else
-    Action.AUDIT_READ: AnyOf(ServiceAdmin(), _METALAKE),  # what everybody did there; one's own lines need no right
+    Action.AUDIT_READ: AnyOf(_METALAKE, ServiceAdmin()),  # what everybody did there; one's own lines need no right
     Action.CATALOG_LIST: Member(),  # the list shrinks to what each may load
     Action.CATALOG_CREATE: _managed(Privilege.CREATE_CATALOG),  # testing a connection is the same
     Action.CATALOG_LOAD: _CATALOG_LOAD,

@@ -255,7 +255,7 @@ def test_body_over_the_limit(still: Node) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/iceberg", "/iceberg/v1", "/iceberg/v2/config", f"{ROOT}", f"{ROOT}/views", f"{TABLE}/plan", f"{TABLE}/sign", f"{ROOT}/transactions",
+    ["/iceberg", "/iceberg/v1", "/iceberg/v2/config", f"{ROOT}", f"{ROOT}/views", f"{TABLE}/plans", f"{TABLE}/signs", f"{ROOT}/transactions",
      f"{space_path('a')}/functions", "/iceberg/v1/oauth/token", "/iceberg/v1/config/x", f"{ROOT}/tables"],
 )  # fmt: skip
 def test_unknown_route(still: Node, path: str) -> None:

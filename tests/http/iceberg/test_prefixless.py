@@ -88,7 +88,7 @@ def test_reads_mean_the_default_catalog(node: Node) -> None:
     """Loads, lists and looks without a prefix answer for the default catalog, as with its prefix."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")
-    reads = [route for route in CATALOG_ROUTES if route.method in ("GET", "HEAD")]
+    reads = [route for route in CATALOG_ROUTES if route.method in ("GET", "HEAD") and route.operation != "load-plan"]
 
     for route in reads:
         plain = node.ask(route.method, bare(route.path))
