@@ -91,7 +91,7 @@ def resolve(words: list[str]) -> tuple[App | None, list[str]]:
         if not names:
             return tree, words[at:]
         if word.startswith("-"):
-            return (tree, words[at:]) if word in {"--help", "--version"} else (None, words[at:])
+            return (tree, words[at:]) if tree.default_command or word in {"--help", "--version"} else (None, words[at:])
         if word not in names:
             return None, words[at:]
         tree = tree[word]

@@ -402,6 +402,7 @@ def same_words(answer: Answer, who: str) -> object:
         f"shed_{who}",
     ):
         message = message.replace(name, "there")
+    message = message.replace("nowhere", "main")
     message = RUN.sub("there", message)
     return re.sub(r"main\.there\.[tv]\b", "main.there.there", message)
 

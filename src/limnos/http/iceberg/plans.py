@@ -64,7 +64,9 @@ class FetchTasks(msgspec.Struct, rename="kebab"):
 
 async def scan_plan(request: Request, ctx: Context) -> Response:
     """POST plan: the files of a scan, or what is to be asked for to have them."""
-    asked = request.decode(await request.body(), ScanRequest)
+    data = await request.body()
+    request.decode(data, dict)  # what is left out of the shape is read, too: a body that is no JSON is none
+    asked = request.decode(data, ScanRequest)
     asked.check()
     seen = await _seen(request, ctx, asked=asked)
     if seen.scanned.bound is not None:
