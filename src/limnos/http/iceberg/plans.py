@@ -65,7 +65,7 @@ class FetchTasks(msgspec.Struct, rename="kebab"):
 async def scan_plan(request: Request, ctx: Context) -> Response:
     """POST plan: the files of a scan, or what is to be asked for to have them."""
     data = await request.body()
-    request.decode(data, dict)  # what is left out of the shape is read, too: a body that is no JSON is none
+    request.glance(data, dict)  # what is left out of the shape is read, too: a body that is no JSON is none
     asked = request.decode(data, ScanRequest)
     asked.check()
     seen = await _seen(request, ctx, asked=asked)
