@@ -123,7 +123,8 @@ class Stage:
         use = ((Privilege.USE_CATALOG, Condition.ALLOW), (Privilege.USE_SCHEMA, Condition.ALLOW))
         await role_create(self.admin, metalake=LAKE, name="r", properties={}, wishes=(Wish(Kind.METALAKE, LAKE, use),))
         await roles_give(self.admin, metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",))
-        for scope in (MAIN, SIDE):  # what is known already asks the store no second time, which would heal what a bug has broken
+        # What is known already asks the store no second time, which would heal what a bug has broken.
+        for scope in (MAIN, SIDE):
             await self.ana.read(scope, lambda scene: need(scene.view, restrictions_key(scene.zone), zone=scene.zone))
 
     async def grant(self, full_name: str) -> None:

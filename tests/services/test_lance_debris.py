@@ -29,7 +29,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def table_at(path: Path, staged: frozenset[str] = frozenset()) -> Table:
     """A table of a catalog whose warehouse is the directory above."""
     record = CatalogRecord(type="RELATIONAL", provider="lakehouse-generic", comment=None, properties={}, in_use=True)
-    return Table(f"file://{path}", place_within(record, f"file://{path.parent}", everything(), storages=Storages()), staged)
+    return Table(
+        f"file://{path}", place_within(record, f"file://{path.parent}", everything(), storages=Storages()), staged
+    )
 
 
 def age(path: Path) -> None:
