@@ -24,6 +24,7 @@ from xml.etree import ElementTree as ET
 import boto3  # type: ignore[import-untyped]
 from moto import settings
 from moto.core.utils import utcnow
+from moto.iam.models import iam_backends
 from moto.moto_server.threaded_moto_server import MotoRequestHandler
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.sts.models import AssumedRole, sts_backends
@@ -145,6 +146,7 @@ def authorized() -> Iterator[Objects]:
             yield found
         finally:
             settings.INITIAL_NO_AUTH_ACTION_COUNT = before
+            iam_backends[ACCOUNT]["aws"].reset()  # users outlive a store: moto keeps them for the whole process
 
 
 def _policy(*statements: dict[str, Any]) -> str:

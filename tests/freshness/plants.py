@@ -267,9 +267,9 @@ def wall_clock(patch: Patch) -> None:
             self._clocks[permit.zone] = (revision, access)
             raise
 
-    def keep(self: tx.Batch, zone: int, of: tx.Tx, revision: int, access: int) -> None:
+    def keep(self: tx.Batch, zone: int, of: tx.Tx, revision: int, access: int, *, account: str | None) -> None:
         before = len(self._changes)
-        real_keep(self, zone, of, revision, access)
+        real_keep(self, zone, of, revision, access, account=account)
         for row in self._changes[before:]:
             row["ordinal"] += ticks[zone] * 1000  # type: ignore[index,operator]
 
@@ -283,9 +283,9 @@ def gap(patch: Patch) -> None:
     real = tx.Batch._keep
     drawn: dict[int, int] = {}
 
-    def keep(self: tx.Batch, zone: int, of: tx.Tx, revision: int, access: int) -> None:
+    def keep(self: tx.Batch, zone: int, of: tx.Tx, revision: int, access: int, *, account: str | None) -> None:
         drawn[zone] = drawn.get(zone, 0) + 1
-        real(self, zone, of, revision + drawn[zone] % 2, access)
+        real(self, zone, of, revision + drawn[zone] % 2, access, account=account)
 
     patch.setattr(tx.Batch, "_keep", keep)
 

@@ -432,8 +432,8 @@ def name_not_checked(patch: Patch) -> None:
 def batch_blind(patch: Patch) -> None:
     """In one batch, a mutation does not see that an earlier one moved access."""
 
-    def keep(self: tx.Batch, zone: int, of: tx.Tx, revision: int, access: int) -> None:
-        real(self, zone, of, revision, access)
+    def keep(self: tx.Batch, zone: int, of: tx.Tx, revision: int, access: int, *, account: str | None) -> None:
+        real(self, zone, of, revision, access, account=account)
         self._clocks[zone] = (revision, access)
         self.closed = False
 

@@ -17,6 +17,7 @@ from limnos.services.janitors import JANITOR, JanitorPayload
 from limnos.services.lance_debris import Table, tidy
 from limnos.services.lance_tables import LANCE_PURGE, lance_purge_of
 from limnos.services.places import place_within
+from limnos.services.storages import Storages
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
 from tests.http.driver import Node, node_at
@@ -166,7 +167,7 @@ def test_debris_in_an_object_store_goes_too() -> None:
             owner.put_object(Bucket=BUCKET, Key=name, Body=b"x")
         owner.close()
         record = CatalogRecord("RELATIONAL", "lakehouse-generic", None, store.properties, in_use=True)
-        place = place_within(record, "s3://lake/w", everything())
+        place = place_within(record, "s3://lake/w", everything(), storages=Storages())
         gone = tidy(
             Table("s3://lake/w/t", place, frozenset()), lambda _: None, before_ms=int(time.time() * 1000) + 60_000
         )
