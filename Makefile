@@ -49,10 +49,11 @@ test-integration: setup ## tests that start servers or PostgreSQL
 test-spark: setup jars ## tests that need Spark, in one process
 	$(PYTEST) -q -p no:xdist -m spark $(ARGS) || $(NONE_IS_FINE)
 
-lint: setup ## ruff, mypy --strict, import contracts, tidy
+lint: setup ## ruff, mypy --strict, calls in tests, import contracts, tidy
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy src/limnos tests/house scripts
+	$(BIN)/mypy --config-file tests/mypy.ini $(filter-out src scripts,$(CODE))
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -q -p no:xdist tests/house
 

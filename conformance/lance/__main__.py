@@ -90,8 +90,8 @@ def called(lake: server.Lake, *, spaces: range = SPACES, tables: range = TABLES)
         who, outsider = make(lake.lance, lake.worker), make(lake.lance, lake.outsider)
         remote = make == clients.LanceDB.in_remote_mode
         if remote and 1 in spaces:
-            databases = [clients.LanceDB.of_databases(lake.lance, each) for each in (lake.worker, lake.outsider)]
-            found += stories.databases(*databases, f"c{number}")
+            ours, theirs = (clients.LanceDB.of_databases(lake.lance, each) for each in (lake.worker, lake.outsider))
+            found += stories.databases(ours, theirs, f"c{number}")
         found += stories.spaces(who, outsider, f"c{number}", depths=range(max(spaces.start, 1 + remote), spaces.stop))
         found += stories.tables(who, outsider, f"c{number}", depths=tables, flat=remote)
     return found

@@ -190,7 +190,7 @@ class Story:
                 parts.append(rows[each][3])
                 each = rows[each][1]
             if each in rows and parts and above in rows:
-                found[node_id] = (Kind(kind), full_name(Kind(kind), list(reversed(parts))))
+                found[node_id] = (Kind(kind), full_name(Kind(kind), list(reversed(parts))))  # type: ignore[call-arg]  # the number of a kind
         return found
 
 

@@ -50,7 +50,8 @@ def pair(request: pytest.FixtureRequest, cluster: Cluster, tmp_path_factory: pyt
     ]
     for node in nodes:
         node.start()
-    yield Pair(*nodes, request.param)
+    right, off = nodes
+    yield Pair(right, off, request.param)
     for node in nodes:
         node.stop()
 
