@@ -10,7 +10,8 @@ import pytest
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import allowed_of, build, warehouse_of
-from limnos.config.settings import Server, Settings, Storage
+from limnos.config.settings import Server, Settings
+from limnos.config.storage import Storage
 
 
 @pytest.mark.parametrize("warehouse", [None, "/elsewhere", "s3://b/k", "{data}/tables", "{data}"])

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from limnos.app import issuing as module
 from limnos.app.issuing import IssuerKeys
-from limnos.config.settings import Oidc
+from limnos.config.access import Oidc
 from limnos.model.errors import Unauthenticated, Unavailable
 from limnos.model.principals import Identity
 from tests.issuer import AUDIENCE, Issuer, issuing

@@ -21,7 +21,8 @@ from limnos.app.building import warehouse_of
 from limnos.app.server import check, migrate
 from limnos.app.trouble import shown, told, trouble_of
 from limnos.config import Settings
-from limnos.config.settings import Database, Server, Storage
+from limnos.config.settings import Database, Server
+from limnos.config.storage import Storage
 from limnos.model.errors import BadRequest, CannotStart
 from tests.backends import PostgresServer
 from tests.client.test_session import free_port

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from limnos.config import ConfigError, Settings, load
 from limnos.config.report import rows
-from limnos.config.settings import is_loopback, keys, split_listen
+from limnos.config.settings import keys
+from limnos.config.values import is_loopback, split_listen
 
 
 def toml(folder: Path, text: str) -> Path:

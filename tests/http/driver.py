@@ -12,7 +12,9 @@ from pathlib import Path
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import Built, build
-from limnos.config.settings import Access, Events, Jobs, Names, Server, Settings, Sources, Storage
+from limnos.config.access import Access
+from limnos.config.settings import Events, Jobs, Names, Server, Settings
+from limnos.config.storage import Sources, Storage
 from limnos.http.throttle import Throttle
 from limnos.services.job_rules import JobRules
 

@@ -17,7 +17,7 @@ from limnos.app.chores import ChoreProcesses
 from limnos.app.deliveries import Deliveries
 from limnos.app.lance import lance_processes
 from limnos.app.upkeep import Upkeep
-from limnos.config.settings import split_listen
+from limnos.config.values import split_listen
 from limnos.files import ENDPOINTS, Allowed, is_within, root_of
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Application
@@ -45,8 +45,9 @@ from limnos.view.view import View
 
 if TYPE_CHECKING:
     from limnos.access.authentication import Clock
+    from limnos.config.access import Oidc
     from limnos.config.audit import Audit
-    from limnos.config.settings import Oidc, Settings
+    from limnos.config.settings import Settings
     from limnos.http.application import Protocol
     from limnos.services.issuer import Issuer
     from limnos.store.interface import Store

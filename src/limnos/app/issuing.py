@@ -19,7 +19,7 @@ from limnos.model.errors import Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
     from limnos.access.authentication import Clock
-    from limnos.config.settings import Oidc
+    from limnos.config.access import Oidc
     from limnos.model.principals import Identity
 
 AGAIN_S: Final = 1.0

@@ -16,7 +16,7 @@ import uvicorn
 
 from limnos.app.lance import lance_processes
 from limnos.app.listening import CannotListen, bound_to, url_of
-from limnos.config.settings import split_listen
+from limnos.config.values import split_listen
 from limnos.formats.lance import is_local
 from limnos.http.lance.adapter import Adapter
 from limnos.model.errors import BadRequest

@@ -9,7 +9,7 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from limnos.config.settings import split_listen
+from limnos.config.values import split_listen
 from limnos.model.errors import CannotStart
 
 if TYPE_CHECKING:

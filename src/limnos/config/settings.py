@@ -6,22 +6,22 @@ never looks at the environment or at a file.
 
 from __future__ import annotations
 
-import ipaddress
-import json
 import posixpath
 import re
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
-from pydantic.functional_validators import AfterValidator, BeforeValidator, model_validator
+from pydantic.functional_validators import AfterValidator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from limnos.config.access import Access, Oidc, User
 from limnos.config.audit import Audit
 from limnos.config.planning import Planning
 from limnos.config.section import Section
+from limnos.config.storage import Sources, Storage
+from limnos.config.values import Root, Words, is_loopback, split_listen
 from limnos.model.errors import LimnosError
-from limnos.model.sealed import key_of
 from limnos.names.logical import check_separator
 from limnos.names.path import check_catalog_name, check_metalake_name, check_part
 
@@ -44,31 +44,6 @@ class ConfigError(LimnosError):
     code = "config"
 
 
-def split_listen(text: str) -> tuple[str, int]:
-    """Take `HOST:PORT` apart; an IPv6 host stands in brackets; port 0 means any free one.
-
-    Raises ValueError with a message for the reader of the settings.
-    """
-    host, colon, port = text.rpartition(":")
-    bracketed = host.startswith("[") and host.endswith("]")
-    bare = host[1:-1] if bracketed else host
-    if not colon or not bare or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"'{text}' is not HOST:PORT with a port from 0 to 65535; write for example 127.0.0.1:8090")
-    if ":" in bare and not bracketed:
-        raise ValueError(f"'{text}': put an IPv6 address in brackets, for example [::1]:8090")
-    return bare, int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach `host`."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _listen(text: str) -> str:
     split_listen(text)
     return text
@@ -82,12 +57,6 @@ def _host_name(name: str) -> str:
     )
 
 
-def _user(name: str) -> str:
-    if not name or ":" in name or any(ord(char) < 32 for char in name):
-        raise ValueError(f"'{name}' is no user name: it must not be empty or hold ':' or control characters")
-    return name
-
-
 def _url(url: str) -> str:
     if url.startswith("postgres://"):  # as libpq, and whoever copies from its documents, writes it
         url = f"postgresql://{url.removeprefix('postgres://')}"
@@ -95,13 +64,6 @@ def _url(url: str) -> str:
     if scheme not in SCHEMES:
         raise ValueError(f"the scheme '{scheme}' is not supported; write postgresql://user@host/name or sqlite:///file")
     return url
-
-
-def _words(value: object) -> object:
-    """Let one string hold several names, separated by commas, as the environment needs."""
-    if isinstance(value, str):
-        return tuple(word for word in (part.strip() for part in value.split(",")) if word)
-    return value
 
 
 def _view_bytes(count: int) -> int:
@@ -115,7 +77,6 @@ def _view_bytes(count: int) -> int:
 
 Listen = Annotated[str, AfterValidator(_listen)]
 HostName = Annotated[str, AfterValidator(_host_name)]
-User = Annotated[str, AfterValidator(_user)]
 ViewBytes = Annotated[int, AfterValidator(_view_bytes)]
 
 
@@ -144,7 +105,7 @@ class Server(Section):
     catalog: Annotated[str, AfterValidator(check_catalog_name)] = Field(
         default="main", description="Catalog made on an empty store, and used where a protocol names none."
     )
-    hosts: Annotated[tuple[HostName, ...], BeforeValidator(_words)] = Field(
+    hosts: Annotated[tuple[HostName, ...], Words] = Field(
         default=(),
         description="Host names that requests may be addressed to, beside those of loopback and the listen address; "
         "`*.example.com` for all below one, `*` for any; separated by commas.",
@@ -217,73 +178,6 @@ class Database(Section):
     )
 
 
-class Access(Section):
-    """Who may do what, and how callers say who they are."""
-
-    enabled: bool = Field(default=True, description="Decide by roles and owners; `off` lets everyone do everything.")
-    authentication: Literal["simple", "token"] = Field(
-        default="simple",
-        description="`simple` believes the user named by Basic, beside tokens; `token` takes tokens only.",
-    )
-    session_s: PositiveInt = Field(
-        default=3_600, description="How long a session lasts that a password opened, in seconds, until it is refreshed."
-    )
-    session_refresh_s: PositiveInt = Field(
-        default=1_209_600, description="For how long it can be refreshed without the password, in seconds."
-    )
-    service_admins: Annotated[tuple[User, ...], BeforeValidator(_words)] = Field(
-        default=(), description="Users who may make metalakes, beside `server.admin`; separated by commas."
-    )
-
-
-def _issuer_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
-        return url
-    raise ValueError(f"'{url}' is not https://…: what is not on this machine has to prove who it is")
-
-
-class Oidc(Section):
-    """An outside issuer of tokens (OpenID Connect): its JWTs are taken as bearer tokens, in every protocol."""
-
-    issuer: Annotated[str, AfterValidator(_issuer_url)] | None = Field(
-        default=None, description="The issuer's URL, exactly as its tokens say it as `iss`. Unset: none."
-    )
-    audiences: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
-        default=(), description="What tokens must say as `aud`, one of them; separated by commas."
-    )
-    user_claim: str = Field(
-        default="sub", description="Claim that names the user: one that users of the issuer cannot choose themselves."
-    )
-    groups_claim: str | None = Field(
-        default=None, description="Claim that lists a user's groups. Unset: tokens say nothing of groups."
-    )
-    metalakes: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
-        default=(),
-        description="Metalakes to which users are added when they sign in first, and whose groups the tokens' groups are.",
-    )
-    jwks_url: Annotated[str, AfterValidator(_issuer_url)] | None = Field(
-        default=None, description="Where the issuer's keys are. Unset: where its discovery document says."
-    )
-    skew_s: NonNegativeInt = Field(
-        default=60, description="By how much the issuer's clock may differ from the database's, in seconds."
-    )
-    refresh_s: PositiveInt = Field(
-        default=300, description="After so many seconds keys are fetched anew and known tokens checked again."
-    )
-    timeout_s: PositiveFloat = Field(
-        default=5.0, description="Longest time for fetching the issuer's keys, in seconds."
-    )
-
-    @model_validator(mode="after")
-    def _is_whole(self) -> Oidc:
-        if self.issuer is not None and not self.audiences:
-            raise ValueError(
-                "oidc.issuer needs oidc.audiences: without them a token made for any other service of the issuer would count here"
-            )
-        return self
-
-
 class Names(Section):
     """How nested namespaces are spelled where a protocol has one string for them."""
 
@@ -301,132 +195,6 @@ class Names(Section):
 
 def _catalog_or_none(name: str) -> str:
     return check_catalog_name(name) if name else name
-
-
-def _root(text: str) -> str:
-    if not re.match("/|file:/|[a-z0-9]+://", text):
-        raise ValueError(
-            f"'{text}' is no location; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
-        )
-    return text
-
-
-def _warehouse(text: str) -> str:
-    if re.fullmatch("(file:)?/+", text):
-        raise _no_warehouse(text, "it is the root of the file system, where everything else lies, too")
-    if re.fullmatch("[a-z0-9]+:/*", text):
-        raise _no_warehouse(text, "it names no directory" if text.startswith("file:") else "it names no bucket")
-    try:
-        return _root(text)
-    except ValueError:
-        raise _no_warehouse(text, "it is no location") from None
-
-
-def _no_warehouse(text: str, why: str) -> ValueError:
-    """Say in a line of its own why: the command line tells a cause and the next step below what is wrong."""
-    return ValueError(
-        f"'{text}' cannot be the warehouse\n"
-        f"  why: {why}; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
-    )
-
-
-def _endpoint(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
-        raise ValueError(f"'{text}' is no endpoint; write http:// or https:// with a host and, if need be, a port")
-    return text
-
-
-def _key(text: str) -> str:
-    key_of(text)
-    return text
-
-
-def _named(value: object) -> object:
-    """Read storages, also from JSON; what is wrong is told without the values, which are secrets."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            raise ValueError("it is no JSON") from None
-    if not isinstance(value, dict):
-        raise ValueError("it is no table of storages: write [storage.NAME] with properties in it")
-    return {name: _storage(str(name), told) for name, told in value.items()}
-
-
-def _storage(name: str, told: object) -> dict[str, str]:
-    if not re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", name):
-        raise ValueError(f"'{name[:100]}' is no name of a storage: write letters, digits, _ and -")
-    if not isinstance(told, dict) or not all(isinstance(text, str | bool | int) for text in told.values()):
-        raise ValueError(f"storage '{name}' is no table of properties with texts")
-    found = {str(key): str(text).lower() if isinstance(text, bool) else str(text) for key, text in told.items()}
-    if not found.get("locations", "").strip():
-        raise ValueError(f"storage '{name}' has no 'locations': say below which it may be used, as s3://bucket/path")
-    return found
-
-
-class Storage(Section):
-    """Which files and object stores catalogs may use: theirs to narrow, never to widen."""
-
-    warehouse: Annotated[str, AfterValidator(_warehouse)] | None = Field(
-        default=None,
-        description="Location below which catalogs without a warehouse of their own put their tables, as "
-        "`s3://bucket/path`. Unset: the directory `warehouse` in `server.data`.",
-    )
-    allowed_roots: Annotated[tuple[Annotated[str, AfterValidator(_root)], ...], BeforeValidator(_words)] = Field(
-        default=(),
-        description="Locations below which catalogs may have tables, beside the warehouse in `server.data`; `s3://` is every bucket. "
-        "Separated by commas.",
-    )
-    allowed_endpoints: Annotated[tuple[Annotated[str, AfterValidator(_endpoint)], ...], BeforeValidator(_words)] = (
-        Field(
-            default=(),
-            description="Addresses of object stores to talk to, beside those of the public clouds; separated by commas.",
-        )
-    )
-    timeout_s: PositiveFloat = Field(
-        default=20.0, description="Longest time for one operation on a file, in seconds; then the answer is 503."
-    )
-    key_file: str | None = Field(
-        default=None,
-        min_length=1,
-        description="File of mode 600 with the keys that seal catalogs' secrets in the database, 32 bytes in base64 a line; the last one seals, all "
-        "open. Unset: `secrets.key` in `server.data`, which a server on SQLite makes itself; on PostgreSQL secrets are not sealed then.",
-    )
-    keys: Annotated[tuple[Annotated[str, AfterValidator(_key)], ...], BeforeValidator(_words)] = Field(
-        default=(),
-        repr=False,
-        description="The same keys in place of a file, separated by commas, as secrets of a platform come.",
-    )
-    named: Annotated[dict[str, dict[str, str]], BeforeValidator(_named)] = Field(
-        default_factory=dict,
-        repr=False,
-        description="Storages that catalogs name by their property `storage`, in the file as `[storage.NAME]`: `locations`, `metalakes`, and "
-        "properties as a catalog has them; in the environment as JSON.",
-    )
-
-
-def _address(text: str) -> str:
-    """Give an address of an outside system one spelling."""
-    host, port = split_listen(text)
-    if port == 0:
-        raise ValueError(
-            f"'{text}' is not HOST:PORT with a port from 1 to 65535; write for example db.example.com:5432"
-        )
-    return f"[{host}]:{port}".lower() if ":" in host else f"{host}:{port}".lower()
-
-
-class Sources(Section):
-    """Outside systems that catalogs show: databases, clusters of Kafka."""
-
-    allowed_addresses: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_words)] = Field(
-        default=(),
-        description="Addresses that catalogs of outside systems may name, as `HOST:PORT`, separated by commas. Unset: none.",
-    )
-    timeout_s: PositiveFloat = Field(
-        default=10.0,
-        description="Longest time for one question to an outside system, in seconds; then the answer is 502.",
-    )
 
 
 class Iceberg(Section):
@@ -504,7 +272,7 @@ class Sqlpp(Section):
         default=2,
         description="Most processes that work out queries over constants and metadata; started when there is such a one. No user's take the last one.",
     )
-    file_roots: Annotated[tuple[Annotated[str, AfterValidator(_root)], ...], BeforeValidator(_words)] = Field(
+    file_roots: Annotated[tuple[Root, ...], Words] = Field(
         default=(),
         description="Directories below which LOAD and external datasets may read files; unset: none. Separated by commas.",
     )
@@ -570,7 +338,7 @@ def _place(text: str) -> str:
     return posixpath.normpath(text)
 
 
-Places = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], BeforeValidator(_words)]
+Places = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], Words]
 
 
 class Jobs(Section):
@@ -592,12 +360,12 @@ class Jobs(Section):
     writable: Places = Field(
         default=(), description="Directories that jobs may write to beside the one of their own, separated by commas."
     )
-    environment: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+    environment: Annotated[tuple[str, ...], Words] = Field(
         default=(),
         description="Names of environment variables that templates may set, `*` for any rest as in `LOAD_*`, separated by commas. Some make "
         "programs run what they name (`PATH`, `LD_PRELOAD`, `BASH_ENV`): leave those out.",
     )
-    spark_configs: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+    spark_configs: Annotated[tuple[str, ...], Words] = Field(
         default=SPARK_CONFIGS,
         description="Properties of Spark that templates may set, as names or with `*`, separated by commas. Some make Spark run what they name.",
     )
@@ -683,7 +451,7 @@ def _event_url(text: str) -> str:
 class Events(Section):
     """Where changes may be sent."""
 
-    allowed_urls: Annotated[tuple[Annotated[str, AfterValidator(_event_url)], ...], BeforeValidator(_words)] = Field(
+    allowed_urls: Annotated[tuple[Annotated[str, AfterValidator(_event_url)], ...], Words] = Field(
         default=(),
         description="Addresses below which webhooks may lie, as `https://hooks.example.com/limnos`; unset: none may be made. "
         "Separated by commas.",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.config.settings import Storage
+from limnos.config.storage import Storage
 from tests.http.driver import API, OWN, Node, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, space_path, table_path
 from tests.objects import BUCKET, Objects, Trouble, objects

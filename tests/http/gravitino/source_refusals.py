@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from limnos.config.settings import Sources
+from limnos.config.storage import Sources
 from tests.backends import PostgresServer, postgres_server
 from tests.bridges import bridge_to
 from tests.http import cells

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from limnos.config.settings import Sources
+from limnos.config.storage import Sources
 from tests.brokers import KafkaServer, kafka_server
 from tests.http import cells
 from tests.http.cells import Case, own

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.config.settings import Storage
+from limnos.config.storage import Storage
 from tests.http.driver import API, Answer, Node, grant, node_at
 
 ALL = f"{API}/lake/catalogs"

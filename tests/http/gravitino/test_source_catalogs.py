@@ -10,7 +10,7 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from limnos.config.settings import Sources
+from limnos.config.storage import Sources
 from tests.backends import PostgresServer
 from tests.bridges import Bridge, bridge_to
 from tests.http.driver import API, OWN, Node, grant, node_at

@@ -18,7 +18,7 @@ import pytest
 import sqlalchemy as sa
 from hive_metastore.ttypes import FieldSchema, SerDeInfo, StorageDescriptor, Table
 
-from limnos.config.settings import Sources
+from limnos.config.storage import Sources
 from limnos.sources.connectors import metastore
 from tests.backends import PostgresServer
 from tests.bridges import Bridge, bridge_to

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from limnos.config.settings import Sources
+from limnos.config.storage import Sources
 from tests.http.driver import API, Node, grant, node_at
 from tests.http.gravitino.outside import change, listed, removed, sees_it_cut, sees_it_silent, set_to, updates, wait_for
 from tests.mariadbs import PASSWORD, USER, MariaServer, maria_server

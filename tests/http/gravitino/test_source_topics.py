@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from limnos.config.settings import Sources
+from limnos.config.storage import Sources
 from tests.brokers import PASSWORD, USER, KafkaServer
 from tests.http.driver import API, Node, grant, node_at
 from tests.http.gravitino.outside import listed, removed, sees_it_cut, sees_it_silent, set_to, updates, wait_for

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from limnos.config.settings import Sources
+from limnos.config.storage import Sources
 from tests.bridges import Bridge
 from tests.http.driver import API, Answer, Node, grant, node_at
 from tests.http.iceberg.wire import SCHEMA

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.config.settings import Sources
+from limnos.config.storage import Sources
 from tests.http.driver import API, Answer, grant, node_at
 from tests.http.iceberg.federated import (
     FAR,

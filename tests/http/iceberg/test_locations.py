@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.config.settings import Storage
+from limnos.config.storage import Storage
 from tests.http.driver import API, Node, node_at
 from tests.http.iceberg.wire import (
     SCHEMA,

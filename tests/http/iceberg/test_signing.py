@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from limnos.config.settings import Storage
+from limnos.config.storage import Storage
 from tests.http.driver import API, Answer, Node, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, space_path, table_path
 from tests.objects import BUCKET, ELSE, Objects, authorized

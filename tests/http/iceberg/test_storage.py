@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from limnos.config.settings import Storage
+from limnos.config.storage import Storage
 from tests.http.driver import API, node_at
 from tests.http.iceberg.wire import PREFIX, SCHEMA, error_of, make_table, set_properties, table_path
 

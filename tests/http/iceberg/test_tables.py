@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.config.settings import Storage
+from limnos.config.storage import Storage
 from tests.http.driver import API, Node, grant, node_at
 from tests.http.iceberg.wire import (
     ROOT,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 
-from limnos.config.settings import Storage
+from limnos.config.storage import Storage
 from tests.http.driver import API, Answer, Node, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, set_properties, space_path, table_path
 from tests.objects import BUCKET, Objects, objects

@@ -9,7 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from limnos.config.settings import Storage
+from limnos.config.storage import Storage
 from limnos.sources.lance.directories import Directory
 from tests.http.driver import API, Node, grant, node_at
 from tests.http.lance.wire import ROOT, arrow, names, rows_of, space, table, told

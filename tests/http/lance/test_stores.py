@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from limnos.config.settings import Storage
+from limnos.config.storage import Storage
 from tests.http.driver import API, Node, node_at
 from tests.http.lance.wire import ROWS, Json, arrow, declare, manifest, rows_of, table, told
 from tests.objects import BUCKET, Objects, Trouble, objects

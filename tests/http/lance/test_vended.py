@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 
-from limnos.config.settings import Storage
+from limnos.config.storage import Storage
 from tests.http.driver import API, Answer, Node, grant, node_at
 from tests.http.lance.wire import Json, arrow, declare, make_space, space, table, told
 from tests.objects import BUCKET, Objects, objects

@@ -1,0 +1,91 @@
+"""Settings of access: who may do what, and how callers say who they are.
+
+May import pydantic and this room.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic.functional_validators import AfterValidator, model_validator
+
+from limnos.config.section import Section
+from limnos.config.values import Words, is_loopback
+
+
+def _user(name: str) -> str:
+    if not name or ":" in name or any(ord(char) < 32 for char in name):
+        raise ValueError(f"'{name}' is no user name: it must not be empty or hold ':' or control characters")
+    return name
+
+
+User = Annotated[str, AfterValidator(_user)]
+
+
+class Access(Section):
+    """Who may do what, and how callers say who they are."""
+
+    enabled: bool = Field(default=True, description="Decide by roles and owners; `off` lets everyone do everything.")
+    authentication: Literal["simple", "token"] = Field(
+        default="simple",
+        description="`simple` believes the user named by Basic, beside tokens; `token` takes tokens only.",
+    )
+    session_s: PositiveInt = Field(
+        default=3_600, description="How long a session lasts that a password opened, in seconds, until it is refreshed."
+    )
+    session_refresh_s: PositiveInt = Field(
+        default=1_209_600, description="For how long it can be refreshed without the password, in seconds."
+    )
+    service_admins: Annotated[tuple[User, ...], Words] = Field(
+        default=(), description="Users who may make metalakes, beside `server.admin`; separated by commas."
+    )
+
+
+def _issuer_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+        return url
+    raise ValueError(f"'{url}' is not https://…: what is not on this machine has to prove who it is")
+
+
+class Oidc(Section):
+    """An outside issuer of tokens (OpenID Connect): its JWTs are taken as bearer tokens, in every protocol."""
+
+    issuer: Annotated[str, AfterValidator(_issuer_url)] | None = Field(
+        default=None, description="The issuer's URL, exactly as its tokens say it as `iss`. Unset: none."
+    )
+    audiences: Annotated[tuple[str, ...], Words] = Field(
+        default=(), description="What tokens must say as `aud`, one of them; separated by commas."
+    )
+    user_claim: str = Field(
+        default="sub", description="Claim that names the user: one that users of the issuer cannot choose themselves."
+    )
+    groups_claim: str | None = Field(
+        default=None, description="Claim that lists a user's groups. Unset: tokens say nothing of groups."
+    )
+    metalakes: Annotated[tuple[str, ...], Words] = Field(
+        default=(),
+        description="Metalakes to which users are added when they sign in first, and whose groups the tokens' groups are.",
+    )
+    jwks_url: Annotated[str, AfterValidator(_issuer_url)] | None = Field(
+        default=None, description="Where the issuer's keys are. Unset: where its discovery document says."
+    )
+    skew_s: NonNegativeInt = Field(
+        default=60, description="By how much the issuer's clock may differ from the database's, in seconds."
+    )
+    refresh_s: PositiveInt = Field(
+        default=300, description="After so many seconds keys are fetched anew and known tokens checked again."
+    )
+    timeout_s: PositiveFloat = Field(
+        default=5.0, description="Longest time for fetching the issuer's keys, in seconds."
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Oidc:
+        if self.issuer is not None and not self.audiences:
+            raise ValueError(
+                "oidc.issuer needs oidc.audiences: without them a token made for any other service of the issuer would count here"
+            )
+        return self

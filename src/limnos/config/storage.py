@@ -1,0 +1,134 @@
+"""Settings of what lies outside the store: files and object stores of catalogs, and systems that catalogs show.
+
+May import pydantic, `model` and this room.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import Field, PositiveFloat
+from pydantic.functional_validators import AfterValidator, BeforeValidator
+
+from limnos.config.section import Section
+from limnos.config.values import Root, Words, root, split_listen
+from limnos.model.sealed import key_of
+
+
+def _warehouse(text: str) -> str:
+    if re.fullmatch("(file:)?/+", text):
+        raise _no_warehouse(text, "it is the root of the file system, where everything else lies, too")
+    if re.fullmatch("[a-z0-9]+:/*", text):
+        raise _no_warehouse(text, "it names no directory" if text.startswith("file:") else "it names no bucket")
+    try:
+        return root(text)
+    except ValueError:
+        raise _no_warehouse(text, "it is no location") from None
+
+
+def _no_warehouse(text: str, why: str) -> ValueError:
+    """Say in a line of its own why: the command line tells a cause and the next step below what is wrong."""
+    return ValueError(
+        f"'{text}' cannot be the warehouse\n"
+        f"  why: {why}; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
+    )
+
+
+def _endpoint(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ValueError(f"'{text}' is no endpoint; write http:// or https:// with a host and, if need be, a port")
+    return text
+
+
+def _key(text: str) -> str:
+    key_of(text)
+    return text
+
+
+def _named(value: object) -> object:
+    """Read storages, also from JSON; what is wrong is told without the values, which are secrets."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise ValueError("it is no JSON") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is no table of storages: write [storage.NAME] with properties in it")
+    return {name: _storage(str(name), told) for name, told in value.items()}
+
+
+def _storage(name: str, told: object) -> dict[str, str]:
+    if not re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", name):
+        raise ValueError(f"'{name[:100]}' is no name of a storage: write letters, digits, _ and -")
+    if not isinstance(told, dict) or not all(isinstance(text, str | bool | int) for text in told.values()):
+        raise ValueError(f"storage '{name}' is no table of properties with texts")
+    found = {str(key): str(text).lower() if isinstance(text, bool) else str(text) for key, text in told.items()}
+    if not found.get("locations", "").strip():
+        raise ValueError(f"storage '{name}' has no 'locations': say below which it may be used, as s3://bucket/path")
+    return found
+
+
+class Storage(Section):
+    """Which files and object stores catalogs may use: theirs to narrow, never to widen."""
+
+    warehouse: Annotated[str, AfterValidator(_warehouse)] | None = Field(
+        default=None,
+        description="Location below which catalogs without a warehouse of their own put their tables, as "
+        "`s3://bucket/path`. Unset: the directory `warehouse` in `server.data`.",
+    )
+    allowed_roots: Annotated[tuple[Root, ...], Words] = Field(
+        default=(),
+        description="Locations below which catalogs may have tables, beside the warehouse in `server.data`; `s3://` is every bucket. "
+        "Separated by commas.",
+    )
+    allowed_endpoints: Annotated[tuple[Annotated[str, AfterValidator(_endpoint)], ...], Words] = Field(
+        default=(),
+        description="Addresses of object stores to talk to, beside those of the public clouds; separated by commas.",
+    )
+    timeout_s: PositiveFloat = Field(
+        default=20.0, description="Longest time for one operation on a file, in seconds; then the answer is 503."
+    )
+    key_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="File of mode 600 with the keys that seal catalogs' secrets in the database, 32 bytes in base64 a line; the last one seals, all "
+        "open. Unset: `secrets.key` in `server.data`, which a server on SQLite makes itself; on PostgreSQL secrets are not sealed then.",
+    )
+    keys: Annotated[tuple[Annotated[str, AfterValidator(_key)], ...], Words] = Field(
+        default=(),
+        repr=False,
+        description="The same keys in place of a file, separated by commas, as secrets of a platform come.",
+    )
+    named: Annotated[dict[str, dict[str, str]], BeforeValidator(_named)] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Storages that catalogs name by their property `storage`, in the file as `[storage.NAME]`: `locations`, `metalakes`, and "
+        "properties as a catalog has them; in the environment as JSON.",
+    )
+
+
+def _address(text: str) -> str:
+    """Give an address of an outside system one spelling."""
+    host, port = split_listen(text)
+    if port == 0:
+        raise ValueError(
+            f"'{text}' is not HOST:PORT with a port from 1 to 65535; write for example db.example.com:5432"
+        )
+    return f"[{host}]:{port}".lower() if ":" in host else f"{host}:{port}".lower()
+
+
+class Sources(Section):
+    """Outside systems that catalogs show: databases, clusters of Kafka."""
+
+    allowed_addresses: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], Words] = Field(
+        default=(),
+        description="Addresses that catalogs of outside systems may name, as `HOST:PORT`, separated by commas. Unset: none.",
+    )
+    timeout_s: PositiveFloat = Field(
+        default=10.0,
+        description="Longest time for one question to an outside system, in seconds; then the answer is 502.",
+    )

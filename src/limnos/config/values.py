@@ -1,0 +1,57 @@
+"""What values of several sections must look like, and how one text holds several.
+
+May import pydantic. Knows no section.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated
+
+from pydantic.functional_validators import AfterValidator, BeforeValidator
+
+
+def split_listen(text: str) -> tuple[str, int]:
+    """Take `HOST:PORT` apart; an IPv6 host stands in brackets; port 0 means any free one.
+
+    Raises ValueError with a message for the reader of the settings.
+    """
+    host, colon, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    bare = host[1:-1] if bracketed else host
+    if not colon or not bare or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"'{text}' is not HOST:PORT with a port from 0 to 65535; write for example 127.0.0.1:8090")
+    if ":" in bare and not bracketed:
+        raise ValueError(f"'{text}': put an IPv6 address in brackets, for example [::1]:8090")
+    return bare, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach `host`."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def words(value: object) -> object:
+    """Let one string hold several names, separated by commas, as the environment needs."""
+    if isinstance(value, str):
+        return tuple(word for word in (part.strip() for part in value.split(",")) if word)
+    return value
+
+
+def root(text: str) -> str:
+    """Take a location below which files may lie."""
+    if not re.match("/|file:/|[a-z0-9]+://", text):
+        raise ValueError(
+            f"'{text}' is no location; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
+        )
+    return text
+
+
+Root = Annotated[str, AfterValidator(root)]
+Words = BeforeValidator(words)

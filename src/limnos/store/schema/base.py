@@ -1,0 +1,35 @@
+"""What every table of the schema is made of: the metadata, types that are the same on every backend, and common columns.
+
+May import only SQLAlchemy. Knows no table.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text, text
+
+metadata = MetaData()
+Id = BigInteger().with_variant(Integer, "sqlite")
+Name = Text().with_variant(Text(collation="C"), "postgresql")
+LIVE = "deleted = 0"
+GONE = "deleted <> 0"
+
+
+def live_index(name: str, table: Table, *columns: str) -> Index:
+    """Build a unique index over live rows only."""
+    return Index(
+        name,
+        *(table.c[column] for column in columns),
+        unique=True,
+        sqlite_where=text(LIVE),
+        postgresql_where=text(LIVE),
+    )
+
+
+def made_by() -> list[Column[object]]:
+    """Who made a row and who changed it last, and when (milliseconds)."""
+    return [
+        Column("created_by", Text, nullable=False),
+        Column("created_at", Id, nullable=False),
+        Column("modified_by", Text),
+        Column("modified_at", Id),
+    ]
