@@ -1,18 +1,32 @@
 """Who may do what in a catalog that shows another one: what the record says of this server's own catalogs, cell by cell, but for the differences named here.
 
 The same requests of the same callers go to a catalog of the server's own in decision record 0006; here to one that shows such a catalog of another server.
+What the tree's handler decides, the handler that asks the source decides again, as rights may have gone between the two. So all is asked twice: of both, one
+after the other, and of the second alone, whose mistakes the first would hide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
+from limnos.http.iceberg import protocol
+from limnos.http.iceberg.federated import HANDLERS, passing
 from tests.http.driver import API, Answer, Node, grant
 from tests.http.iceberg import refusals, wire
 from tests.http.iceberg.federated import far_at
 from tests.http.iceberg.refusals import CALLERS, Row, own
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.http.routing import Route
+    from limnos.services.context import Context
 
 pytestmark = pytest.mark.integration
 WRITTEN = dict(refusals.rows_written())
@@ -24,15 +38,36 @@ def _there(text: str) -> str:
     return text.replace("/lake.main/", "/lake.far/").replace("warehouse=main", "warehouse=far")
 
 
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[Row, Answer]]]:
+def _second_alone(route: Route[Handler]) -> Route[Handler]:
+    """Have what is asked of the catalog that shows another one go straight to the handler that asks the source."""
+    both, there = passing(route), HANDLERS.get(route.operation)
+    if there is None:
+        return both
+
+    async def handle(request: Request, ctx: Context) -> Response:
+        return await (there if request.params[0] == b"lake.far" else both.handler)(request, ctx)
+
+    return both._replace(handler=handle)
+
+
+@pytest.fixture(scope="module", params=("both", "second alone"))
+def asked(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, dict[Row, Answer]]]:
     """What every caller was answered in every row."""
     away, near = (tmp_path_factory.mktemp(name) for name in ("away", "near"))
     with wire.node_over(away) as source:
         files = refusals.prepare(source)
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "second alone":
+            patch.setattr(protocol, "passing", _second_alone)
+        yield _answers(near, away, files)
+
+
+def _answers(near: Path, away: Path, files: dict[str, object]) -> dict[str, dict[Row, Answer]]:
     with far_at(near, away, timeout_s=60.0) as far:
         _grant(far.node)
-        yield {
+        return {
             who: {
                 row: far.node.ask(method, _there(path), body, user=who)
                 for row, (method, path, body) in refusals.requests(who, files).items()
