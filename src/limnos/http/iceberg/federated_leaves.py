@@ -23,6 +23,7 @@ from limnos.sources.connectors.capabilities import Call
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scope
 
@@ -45,9 +46,14 @@ class Leaf(NamedTuple):
 
 def leaf_of(request: Request, ctx: Context, *, kind: Kind, action: Action) -> Leaf:
     """Read what a path names. Raises BadRequest."""
-    scope, params = split(request, ctx, 2)
-    path = (*levels_of(params[0]), name_of(params[1]))
+    scope, path = path_of(request, ctx)
     return Leaf(scope, Thing(kind, path, action, _PROBES[kind]))
+
+
+def path_of(request: Request, ctx: Context) -> tuple[Scope, Levels]:
+    """Read the namespace and the name of a path. Raises BadRequest."""
+    scope, params = split(request, ctx, 2)
+    return scope, (*levels_of(params[0]), name_of(params[1]))
 
 
 async def leaf_exists(ctx: Context, leaf: Leaf, *, endpoint: str) -> Response:

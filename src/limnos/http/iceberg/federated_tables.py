@@ -24,7 +24,7 @@ from limnos.http.iceberg.federated_bodies import (
     told,
     unmarked,
 )
-from limnos.http.iceberg.federated_leaves import leaf_exists, leaf_of, leaves_list, renamed
+from limnos.http.iceberg.federated_leaves import leaf_exists, leaf_of, leaves_list, path_of, renamed
 from limnos.http.iceberg.paths import levels_of, split
 from limnos.http.iceberg.tables import NewName, RegisterTable
 from limnos.http.iceberg.transactions import LargeTransaction
@@ -120,12 +120,13 @@ async def _table_made(request: Request, ctx: Context, *, action: Action, sent: d
 
 async def table_commit(request: Request, ctx: Context) -> Response:
     """POST a table: commit updates, or finish a staged create."""
-    leaf = leaf_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_COMMIT)
-    found, path = known_of(request, await request.body(), names=COMMIT), leaf.thing.path
+    scope, path = path_of(request, ctx)
+    found = known_of(request, await request.body(), names=COMMIT)
     sent, makes = commit_of(request, requirements=found.get("requirements"), updates=found.get("updates"), path=path)
-    call = leaf.call(f"POST {TABLE}", body=msgspec.json.encode(sent), missing="namespace" if makes else "")
-    reply = await federation.committed(ctx, leaf.scope, changes=(Change(path, makes),), call=call)
-    return committed(call, reply, mark=mark_of(leaf.scope, "all"))
+    missing = "namespace" if makes else "table"
+    call = Call(f"POST {TABLE}", path[:-1], path[-1], body=msgspec.json.encode(sent), missing=missing)
+    reply = await federation.committed(ctx, scope, changes=(Change(path, makes),), call=call)
+    return committed(call, reply, mark=mark_of(scope, "all"))
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
