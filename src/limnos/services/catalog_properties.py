@@ -27,7 +27,7 @@ FOR_READERS = frozenset(
     {
         "adls.account-host", "azure-storage-account-name", "catalog-backend", "catalog-backend-name", "client.region",
         "gcs.project-id", "gcs.service.host", "io-impl", "location", "nested-namespaces", "oss-endpoint", "oss-region", "oss.endpoint", "s3-endpoint",
-        "s3-path-style-access", "s3-region", "s3.endpoint", "s3.path-style-access", "s3.region", "storage", "uri", "warehouse",
+        "s3-path-style-access", "s3-region", "s3.endpoint", "s3.path-style-access", "s3.region", "scan-planning-mode", "storage", "uri", "warehouse",
     }
 )  # fmt: skip
 """What engines configure themselves with. A name that is not here is for who may alter the catalog."""

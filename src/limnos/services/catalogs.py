@@ -32,6 +32,7 @@ from limnos.services.catalog_properties import catalog_shown, check_unmasked, is
 from limnos.services.nested import check_nested, nests, refuse_change
 from limnos.services.places import WAREHOUSE, check_places
 from limnos.services.properties import Edits
+from limnos.services.scan_modes import check_scan_mode
 from limnos.services.scene import Scope
 from limnos.services.sealing import Keys
 from limnos.services.table_formats import is_sourced
@@ -138,6 +139,7 @@ def catalog_check(
         raise BadRequest(f"A catalog of provider {provider} has type {told}, not {catalog_type}")
     check_unmasked(properties)
     check_nested(properties)
+    check_scan_mode(properties)
     check_storage(properties, defaults, metalake=metalake, provider=provider)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
 
@@ -261,6 +263,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
     check_nested(edits.sets)
+    check_scan_mode(edits.sets)
     defaults = ctx.services.defaults
 
     def decide(scene: Scene) -> Permit[CatalogAlter]:

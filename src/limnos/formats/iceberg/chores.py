@@ -17,6 +17,7 @@ from limnos.formats.iceberg import read_restrictions, requirements, row_filters,
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.repeats import build
+from limnos.formats.iceberg.scan_modes import scan_mode
 from limnos.model.errors import BadRequest
 
 OUTLINE = (
@@ -191,6 +192,7 @@ CHORES: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-register": register,
     "iceberg-relocate": relocate,
     "iceberg-refs-only": refs_only,
+    "iceberg-scan-mode": scan_mode,
     "iceberg-filter": filter_read,
     "iceberg-restricted": restricted,
     "iceberg-view-create": view_create,

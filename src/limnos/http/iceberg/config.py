@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
 from limnos.http.iceberg.federated_bodies import CREDENTIALS, PASSED_ON
+from limnos.http.iceberg.vended import mode_of
 from limnos.http.refusals import lacks_credential
 from limnos.http.response import Response, json_response
 from limnos.model.errors import Forbidden, NotFound
@@ -16,6 +17,7 @@ from limnos.model.kinds import FEDERATED
 from limnos.names import iceberg
 from limnos.services.catalog_properties import without_password
 from limnos.services.federation import endpoints as source_endpoints
+from limnos.services.scan_modes import catalog_scan_mode
 from limnos.services.scene import Scene, Scope
 from limnos.services.table_formats import ICEBERG, require_format
 
@@ -60,7 +62,7 @@ async def config_load(
     prefix = iceberg.encode_prefix(scope.metalake or "", catalog)
     stores = {key: without_password(properties[key]) for key in PASSED_ON if key in properties}
     told: dict[str, object] = {
-        "defaults": stores,
+        "defaults": {**stores, **mode_of(catalog_scan_mode(properties))},
         "overrides": {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED},
         "endpoints": endpoints,
     }

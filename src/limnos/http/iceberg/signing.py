@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.http.iceberg.paths import levels_of, name_of, split
-from limnos.http.iceberg.vended import DELEGATION, route_of, ways_of
+from limnos.http.iceberg.vended import DELEGATION, mode_of, route_of, ways_of
 from limnos.http.response import JSON, NO_STORE, Response
 from limnos.model.errors import Unsupported
 from limnos.services.signing import catalog_signs, request_sign
@@ -58,11 +58,11 @@ async def request_signed(request: Request, ctx: Context) -> Response:
     return Response(200, msgspec.json.encode({"uri": asked.uri, "headers": found}), (JSON, NO_STORE))
 
 
-def signing_told(signing: Signing, scope: Scope, *, levels: Levels) -> bytes:
+def signing_told(signing: Signing, scope: Scope, *, levels: Levels, scan_mode: str = "") -> bytes:
     """Spell the end of an answer about a table whose requests are signed: for clients that know the older properties, too."""
     endpoint = f"{route_of(scope, levels)}/sign"
     config = {
-        **ways_of(signing.properties), "s3.remote-signing-enabled": "true", "s3.signer": SIGNER,
+        **mode_of(scan_mode), **ways_of(signing.properties), "s3.remote-signing-enabled": "true", "s3.signer": SIGNER,
         "s3.signer.endpoint": endpoint, "signer.endpoint": endpoint,
     }  # fmt: skip
     return b"".join((b',"config":', msgspec.json.encode(config), b',"remote-signing-config":{}}'))

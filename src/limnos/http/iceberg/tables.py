@@ -18,6 +18,7 @@ from limnos.access.actions import Action
 from limnos.files import is_local
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.read_restrictions import as_told
+from limnos.formats.iceberg.scan_modes import SCAN_MODES
 from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
 from limnos.http.iceberg.signing import is_signing_asked, signing_told
@@ -31,6 +32,7 @@ from limnos.services import commits, iceberg_tables, reports, restricted, tables
 from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
 from limnos.services.credentials import table_credentials
 from limnos.services.lasting import lasting_of
+from limnos.services.scan_modes import table_scan_mode
 from limnos.services.scene import Scope
 from limnos.services.signing import table_signing
 from limnos.services.sqlpp_fence import proof_of
@@ -55,13 +57,16 @@ LOCK = b"x-limnos-lock"
 
 
 class End(NamedTuple):
-    """How an answer about a table ends: its configuration, and what tells the credentials in it from others."""
+    """How an answer about a table ends: its configuration, what tells the credentials in it from others, and where scans are planned."""
 
     text: bytes
     mark: str = ""
+    scan_mode: str = ""
 
 
-_PLAIN_END = End(told(None, Scope(None), levels=()))
+_PLAIN_ENDS = {
+    mode: End(told(None, Scope(None), levels=(), scan_mode=mode), scan_mode=mode) for mode in ("", *SCAN_MODES)
+}
 _BY_SERVER = b',"config":{"scan-planning-mode":"server"}'
 _GLANCE_BYTES_MAX = 4 << 10
 """Of requirements: assert-create stands alone."""
@@ -177,8 +182,13 @@ async def table_load(request: Request, ctx: Context) -> Response:
     if sight.bound is not None:
         return await _restricted(request, ctx, sight=sight, mode=mode, bound=sight.bound)
     delegates = is_asked(request, ctx, catalog=catalog) or is_signing_asked(request, ctx, catalog=catalog)
-    end = await _end(request, ctx, scope=scope, levels=(*namespace, name), catalog=catalog) if delegates else _PLAIN_END
-    etag = _etag(document, mode, mark=end.mark)
+    plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, catalog.properties)]
+    end = (
+        await _end(request, ctx, scope=scope, levels=(*namespace, name), catalog=catalog, plain=plain)
+        if delegates
+        else plain
+    )
+    etag = _etag(document, mode, end=end)
     whole = document
     if _matches(request.headers.get(b"if-none-match"), etag):
         response = Response(304, b"", ((b"etag", etag),))
@@ -192,7 +202,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
 
 async def _restricted(request: Request, ctx: Context, *, sight: Sight, mode: str, bound: Bound) -> Response:
     """Answer whom restrictions bind: no file, no credential, and that scans are planned here. Kept by nobody, as rights may move."""
-    etag = _etag(sight.document, mode, mark=f"r{bound.digest}")
+    etag = _etag(sight.document, mode, end=End(b"", f"r{bound.digest}"))
     if _matches(request.headers.get(b"if-none-match"), etag):
         return Response(304, b"", ((b"etag", etag), NO_STORE))
     document = await restricted.document_shown(ctx, sight)
@@ -396,42 +406,49 @@ def _new_name(name: str) -> str:
     return check_part(name)
 
 
-def _etag(document: Document, mode: str, *, mark: str = "") -> bytes:
+def _etag(document: Document, mode: str, *, end: End) -> bytes:
     """Name an answer; one with credentials only for as long as these would be given again, so a 304 leaves nobody with old ones."""
-    return f'W/"{document.node_id}-{document.version}-{mode}{mark and "-"}{mark}"'.encode()
+    return f'W/"{"-".join(filter(None, (str(document.node_id), str(document.version), mode, end.scan_mode, end.mark)))}"'.encode()
 
 
 async def _end(
-    request: Request, ctx: Context, *, scope: Scope, levels: Levels, catalog: CatalogRecord, made: bool = False
-) -> End:
+    request: Request, ctx: Context, *, scope: Scope, levels: Levels, catalog: CatalogRecord, plain: End, made: bool = False
+) -> End:  # fmt: skip
     """End an answer with credentials, else with who signs requests, as far as a client asks for them.
 
     When something was `made` it stays so whatever STS says: who asks can ask again.
     """
     if not is_asked(request, ctx, catalog=catalog):
-        return await _signing_end(request, ctx, scope=scope, levels=levels, catalog=catalog)
+        return await _signing_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain)
     try:
         vended = await table_credentials(ctx, scope, levels=levels)
     except LimnosError:
         if not made:
             raise
-        return _PLAIN_END
-    return _PLAIN_END if vended is None else End(told(vended, scope, levels=levels), vended.mark)
+        return plain
+    if vended is None:
+        return plain
+    return plain._replace(text=told(vended, scope, levels=levels, scan_mode=plain.scan_mode), mark=vended.mark)
 
 
-async def _signing_end(request: Request, ctx: Context, *, scope: Scope, levels: Levels, catalog: CatalogRecord) -> End:
+async def _signing_end(
+    request: Request, ctx: Context, *, scope: Scope, levels: Levels, catalog: CatalogRecord, plain: End
+) -> End:  # fmt: skip
     if not is_signing_asked(request, ctx, catalog=catalog):
-        return _PLAIN_END
+        return plain
     signing = await table_signing(ctx, scope, levels=levels)
-    return _PLAIN_END if signing is None else End(signing_told(signing, scope, levels=levels), "signed")
+    if signing is None:
+        return plain
+    return plain._replace(text=signing_told(signing, scope, levels=levels, scan_mode=plain.scan_mode), mark="signed")
 
 
 async def _made(
     request: Request, ctx: Context, *, scope: Scope, levels: Levels, found: tuple[Document, CatalogRecord]) -> Response:  # fmt: skip
     """Answer with a table that this request has made, now or when it came before."""
     document, catalog = found
-    end = await _end(request, ctx, scope=scope, levels=levels, catalog=catalog, made=True)
-    return _loaded(document, _etag(document, "all", mark=end.mark), end=end)
+    plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, catalog.properties)]
+    end = await _end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, made=True)
+    return _loaded(document, _etag(document, "all", end=end), end=end)
 
 
 def _matches(header: bytes | None, etag: bytes) -> bool:
@@ -447,4 +464,4 @@ def _loaded(document: Document, etag: bytes, *, end: End) -> Response:
 def _committed(document: Document) -> Response:
     location = msgspec.json.encode(document.metadata_location)
     body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
-    return Response(200, body, (JSON, (b"etag", _etag(document, "all"))))
+    return Response(200, body, (JSON, (b"etag", _etag(document, "all", end=_PLAIN_ENDS[""]))))

@@ -1,6 +1,6 @@
 """Vended credentials: whether a request asks for them, how they are spelled, and the route that renews them.
 
-May import `services`, `names`, `model`, `sources` for names of properties, and this package. What is answered here is for one caller and ends soon: no answer
+May import `services`, `names`, `model`, `formats` for names of properties, `sources` for others, and this package. What is answered here is for one caller and ends soon: no answer
 with credentials is kept, by this server or by anybody between it and the client.
 """
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from limnos.formats.iceberg.scan_modes import SCAN_MODE
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
 from limnos.http.response import JSON, NO_STORE, Response
 from limnos.names import iceberg
@@ -74,6 +75,11 @@ def config_of(vended: Vended, scope: Scope, *, levels: Levels, renewed: bool = T
     }
 
 
+def mode_of(scan_mode: str) -> dict[str, str]:
+    """Spell where a table's scans are to be planned; nothing where that is left to the client."""
+    return {SCAN_MODE: scan_mode} if scan_mode else {}
+
+
 def ways_of(properties: Mapping[str, str]) -> dict[str, str]:
     """Spell how a catalog's store is reached, without any key."""
     known = {name: stated(properties, names) for name, names in _PASSED_ON}
@@ -87,10 +93,10 @@ def route_of(scope: Scope, levels: Levels) -> str:
     return f"v1/{prefix}/namespaces/{namespace}/tables/{name}"
 
 
-def told(vended: Vended | None, scope: Scope, *, levels: Levels) -> bytes:
+def told(vended: Vended | None, scope: Scope, *, levels: Levels, scan_mode: str = "") -> bytes:
     """Spell the end of an answer about a table: its configuration, with the credentials if there are any."""
     if vended is None:
-        return b',"config":{}}'
-    config = msgspec.json.encode(config_of(vended, scope, levels=levels))
+        return b"".join((b',"config":', msgspec.json.encode(mode_of(scan_mode)), b"}"))
+    config = msgspec.json.encode({**mode_of(scan_mode), **config_of(vended, scope, levels=levels)})
     entries = msgspec.json.encode([entry_of(vended, scope, levels=levels)])
     return b"".join((b',"config":', config, b',"storage-credentials":', entries, b"}"))

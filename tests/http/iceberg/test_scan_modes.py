@@ -1,0 +1,105 @@
+"""Where clients are told to plan: by a table's property, by its catalog's, in the answers that they configure themselves with."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Node
+from tests.http.iceberg.wire import ROOT, commit, make_space, make_table, set_properties, space_path, table_path
+
+MODE = "scan-planning-mode"
+HOME = table_path("a", "t")
+
+
+def alter(node: Node, *updates: dict[str, str]) -> None:
+    """Alter the catalog."""
+    node.done("PUT", f"{API}/lake/catalogs/main", {"updates": list(updates)})
+
+
+def catalog_says(node: Node, mode: str) -> None:
+    """Set the catalog's property."""
+    alter(node, {"@type": "setProperty", "property": MODE, "value": mode})
+
+
+def told(node: Node, path: str = HOME) -> object:
+    """What a load's configuration says."""
+    return node.done("GET", path)["config"].get(MODE)  # type: ignore[union-attr]
+
+
+def configured(node: Node) -> object:
+    """What a client is told before anything else."""
+    return node.done("GET", "/iceberg/v1/config?warehouse=main")["defaults"].get(MODE)  # type: ignore[union-attr]
+
+
+def test_nobody_says_anything(lake: Node) -> None:
+    """Where neither table nor catalog says so, it is left to the client."""
+    make_table(lake, "a", "t")
+
+    assert (told(lake), configured(lake)) == (None, None)
+
+
+def test_the_table_says_so(lake: Node) -> None:
+    """A table's property is told with the table, at once, with a tag of its own, and by whatever makes the table."""
+    make_table(lake, "a", "t")
+    before = lake.get(HOME).headers["etag"]
+
+    commit(lake, "a", "t", updates=[set_properties(**{MODE: "server"})])
+    made = lake.done(
+        "POST",
+        f"{space_path('a')}/tables",
+        {"name": "u", "schema": {"type": "struct", "fields": []}, "properties": {MODE: "client"}},
+    )
+
+    assert told(lake) == "server"
+    assert lake.get(HOME, if_none_match=before).status == 200
+    assert made["config"] == {MODE: "client"}
+
+
+def test_the_catalog_says_so(lake: Node) -> None:
+    """What the catalog says holds for every table that says nothing itself, at the next request, whatever a client or this server keeps; clients are configured with it."""
+    make_table(lake, "a", "t")
+    make_table(lake, "a", "own", properties={MODE: "client"})
+    first = lake.get(HOME)
+    assert lake.get(HOME, if_none_match=first.headers["etag"]).status == 304
+
+    catalog_says(lake, "server")
+    changed = lake.get(HOME, if_none_match=first.headers["etag"])
+
+    assert (changed.status, changed.json()["config"]) == (200, {MODE: "server"})
+    assert lake.get(HOME, if_none_match=changed.headers["etag"]).status == 304
+    assert (told(lake, table_path("a", "own")), configured(lake)) == ("client", "server")
+    alter(lake, {"@type": "removeProperty", "property": MODE})
+    assert (told(lake), configured(lake)) == (None, None)
+    assert lake.get(HOME, if_none_match=changed.headers["etag"]).status == 200
+
+
+def test_a_mode_that_is_none(lake: Node) -> None:
+    """A catalog takes no other word; of a table, whose properties are its writers' own, it is as if it were not there."""
+    refused = lake.put(
+        f"{API}/lake/catalogs/main", {"updates": [{"@type": "setProperty", "property": MODE, "value": "Server"}]}
+    )
+    made = {
+        "name": "other",
+        "type": "RELATIONAL",
+        "provider": "lakehouse-iceberg",
+        "comment": "",
+        "properties": {MODE: ""},
+    }
+
+    make_table(lake, "a", "t", properties={MODE: "sideways"})
+    assert refused.status == 400
+    assert "client or server" in refused.json()["message"]
+    assert lake.post(f"{API}/lake/catalogs", made).status == 400
+    assert told(lake) is None
+
+
+@pytest.mark.parametrize("size", [10, 400_000])
+def test_large_documents(lake: Node, size: int) -> None:
+    """It is found in a document of any size, and a property whose value only speaks of it is none."""
+    make_space(lake, "a")
+    schema = {"type": "struct", "fields": []}
+    for name, more in (("t", {MODE: "server"}), ("u", {"note": f'"{MODE}":"server"'})):
+        body = {"name": name, "schema": schema, "properties": {"filler": "x" * size, **more}}
+        assert lake.post(f"{ROOT}/namespaces/a/tables", body).status == 200
+
+    assert (told(lake), told(lake, table_path("a", "u"))) == ("server", None)
