@@ -33,7 +33,7 @@ def catalog_scan_mode(properties: Mapping[str, str]) -> str:
     return word if word in SCAN_MODES else ""
 
 
-async def table_scan_mode(ctx: Context, document: Document, properties: Mapping[str, str]) -> str:
+async def table_scan_mode(ctx: Context, document: Document, *, properties: Mapping[str, str]) -> str:
     """Return where a table's scans are to be planned; empty where neither the table nor its catalog says so."""
     own = ""
     if _MARK in document.body:

@@ -182,7 +182,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
     if sight.bound is not None:
         return await _restricted(request, ctx, sight=sight, mode=mode, bound=sight.bound)
     delegates = is_asked(request, ctx, catalog=catalog) or is_signing_asked(request, ctx, catalog=catalog)
-    plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, catalog.properties)]
+    plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
     end = (
         await _end(request, ctx, scope=scope, levels=(*namespace, name), catalog=catalog, plain=plain)
         if delegates
@@ -446,7 +446,7 @@ async def _made(
     request: Request, ctx: Context, *, scope: Scope, levels: Levels, found: tuple[Document, CatalogRecord]) -> Response:  # fmt: skip
     """Answer with a table that this request has made, now or when it came before."""
     document, catalog = found
-    plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, catalog.properties)]
+    plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
     end = await _end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, made=True)
     return _loaded(document, _etag(document, "all", end=end), end=end)
 
