@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, NamedTuple
@@ -171,7 +171,13 @@ class Known(NamedTuple):
     @property
     def text(self) -> str:
         """The source of its functions."""
-        return "".join(inspect.getsource(function) for function in self.functions)
+        return "".join(source_of(function) for function in self.functions)
+
+
+@cache
+def source_of(function: FunctionType) -> str:
+    """Find the text of a function, once: most are asked for by many routes."""
+    return inspect.getsource(function)
 
 
 def unwrap(handler: object) -> Known:
@@ -193,7 +199,7 @@ def unwrap(handler: object) -> Known:
 def _with_helpers(function: FunctionType, seen: frozenset[str] = frozenset()) -> Iterator[FunctionType]:
     """Yield a handler and the functions to which it hands its request."""
     yield function
-    for name in dict.fromkeys(_PASSED_ON.findall(inspect.getsource(function))):
+    for name in dict.fromkeys(_PASSED_ON.findall(source_of(function))):
         helper = function.__globals__.get(name)
         if isinstance(helper, FunctionType) and name not in seen and helper is not function:
             yield from _with_helpers(helper, seen | {name})
@@ -201,7 +207,7 @@ def _with_helpers(function: FunctionType, seen: frozenset[str] = frozenset()) ->
 
 def _body_of(functions: tuple[FunctionType, ...]) -> object | None:
     for function in functions:
-        for name in _BODY.findall(inspect.getsource(function)):
+        for name in _BODY.findall(source_of(function)):
             shape: object = function.__globals__.get(name, dict[str, object])
             return shape
     return None
@@ -217,7 +223,7 @@ def parameters_of(route: Route[Handler], known: Known) -> list[Json]:
         found.append(KEY)
     asked: dict[str, str] = {}
     for function in known.functions:
-        asked |= {name: kind for kind, name in _QUERY.findall(inspect.getsource(function))}
+        asked |= {name: kind for kind, name in _QUERY.findall(source_of(function))}
     for name, kind in asked.items():
         found.append({"name": name, "in": "query", "schema": {"type": "boolean" if kind == "_flag" else "string"}})
     return found
@@ -375,13 +381,12 @@ def documents() -> dict[Path, str]:
 def main(*, check: bool) -> int:
     """Write the documents, or with `check` only tell which ones are behind; return the exit code."""
     FOLDER.mkdir(exist_ok=True)
-    behind = [
-        path for path, text in documents().items() if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
+    found = documents()
+    behind = [path for path, text in found.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     for path in behind:
         print(f"{path.relative_to(ROOT)}: {'behind the code; run `make docs`' if check else 'written'}")
         if not check:
-            path.write_text(documents()[path], encoding="utf-8")
+            path.write_text(found[path], encoding="utf-8")
     return 1 if check and behind else 0
 
 
