@@ -1,13 +1,12 @@
-"""What a check of an engine is, and how the score is told.
+"""What a check of one engine alone is.
 
 May import the standard library only.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -62,18 +61,3 @@ class Checks:
 
 def _short(told: object) -> str:
     return " ".join(str(told).split())[:600]
-
-
-def as_text(checks: list[Check]) -> str:
-    """One line for each check, with what was told where it failed."""
-    lines = []
-    for check in checks:
-        lines.append(f"{'ok    ' if check.passed else 'FAILED'} {check.engine}: {check.name}")
-        if not check.passed:
-            lines.append(f"       {check.told}")
-    return "\n".join(lines)
-
-
-def as_json(checks: list[Check]) -> str:
-    """All checks, for machines."""
-    return json.dumps([asdict(check) for check in checks], indent=1) + "\n"

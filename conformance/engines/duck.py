@@ -18,14 +18,6 @@ from conformance.engines.views import make_view
 _EXTENSIONS = ("avro", "httpfs", "iceberg")
 
 
-def fill(lake: Lake) -> None:
-    """Make the table `open.t` with two rows, and `closed.t`, for all engines to look at."""
-    with attached(lake.iceberg, lake.admin) as duck:
-        for space in ("open", "closed"):
-            duck.execute(f"CREATE TABLE lake.{space}.t (id BIGINT, city VARCHAR)")
-            duck.execute(f"INSERT INTO lake.{space}.t VALUES (1, 'Oslo'), (2, 'Rome')")
-
-
 def run(lake: Lake) -> list[Check]:
     """Create a table in every way, as the administrator; then look as the reader."""
     checks = Checks(f"DuckDB {duckdb.__version__}")
@@ -89,12 +81,14 @@ def _rolled_back(duck: duckdb.DuckDBPyConnection) -> object:
 
 
 @contextmanager
-def attached(uri: str, token: str, *, catalog: str = "main") -> Iterator[duckdb.DuckDBPyConnection]:
+def attached(
+    uri: str, token: str, *, catalog: str = "main", section: str = "DuckDB"
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """DuckDB with a catalog attached as `lake`; nothing is fetched at run time."""
     with duckdb.connect() as connection:
         connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
         for name in _EXTENSIONS:
             folder = files(f"duckdb_extension_{name}") / "extensions" / f"v{duckdb.__version__}"
             connection.load_extension(str(folder / f"{name}.duckdb_extension"))
-        connection.execute(block("DuckDB", uri=uri, token=token, catalog=catalog))
+        connection.execute(block(section, uri=uri, token=token, catalog=catalog))
         yield connection

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from conformance.engines.archives import HERE, TRINO, Tarball, unpack
-from conformance.engines.checks import Checks, as_json, as_text
+from conformance.engines.checks import Checks, Lake
+from conformance.engines.driver import ABSENT, Driver, Levels, Place, SqlDriver
+from conformance.engines.drivers.pyiceberg_driver import Engine as Witness
+from conformance.engines.drivers.spark_sql import SparkSql
+from conformance.engines.host import answer
 from conformance.engines.page import block
+from conformance.engines.remote import Refused, Remote
+from conformance.engines.rows import FIRST, PLAIN, SECOND, TYPED, Row, kept, same
+from conformance.engines.scores import BEGIN, END, as_json, as_text, in_page, merged, totals
+from conformance.engines.story import Story
 from conformance.kit.jars import parse_lock
 
 JARS = {
@@ -60,7 +70,9 @@ def test_a_server_archive_is_no_jar() -> None:
 def test_everything_is_pinned() -> None:
     """Each jar and each wheel has a hash."""
     jars = parse_lock((HERE / "flink.lock").read_text(encoding="utf-8"))
-    wheels = [HERE / name for name in ("jdk25.txt", "chdb.txt")]
+    wheels = [
+        HERE / name for name in ("jdk25.txt", "chdb.txt", "daft.txt", "polars.txt", "pysail.txt", "pyiceberg-core.txt")
+    ]
 
     assert {len(each.sha256) for each in jars} == {64}
     assert any(each.name == "iceberg-flink-runtime-1.20" and each.version == "1.11.0" for each in jars)
@@ -86,13 +98,14 @@ def test_what_is_raised_is_an_answer() -> None:
     checks.expect_refusal("let through", lambda: "SELECT_TABLE", "SELECT_TABLE")
 
     assert [check.passed for check in checks.made] == [True, False, False, True, False, False]
-    assert "FAILED engine 1: broken\n       RuntimeError: needs SELECT_TABLE" in as_text(checks.made)
-    assert [each["name"] for each in json.loads(as_json(checks.made))][:2] == ["right", "wrong"]
+    assert checks.made[2].told == "RuntimeError: needs SELECT_TABLE"
 
 
-@pytest.mark.parametrize("engine", ["Trino", "Flink", "DuckDB", "chDB"])
+@pytest.mark.parametrize(
+    "engine", ["Spark", "PyIceberg", "Daft", "Sail", "Trino", "Flink", "DuckDB", "DuckDB on S3", "chDB"]
+)
 def test_the_page_is_what_is_run(engine: str) -> None:
-    """Each engine's settings come from docs/engines.md, with the address, the token and the catalog that are meant."""
+    """Each engine's settings come from docs/clients.md, with the address, the token and the catalog that are meant."""
     code = block(engine, uri="http://h:1/iceberg", token="secret-1", catalog="other")
 
     assert "http://h:1/iceberg" in code
@@ -106,3 +119,144 @@ def test_an_engine_that_the_page_leaves_out() -> None:
     """Settings that are not told are no settings."""
     with pytest.raises(LookupError, match="no settings for Impala"):
         block("Impala", uri="http://h", token="t")
+
+
+class Told(Remote):
+    """An engine that answers each verb with what is put down for it."""
+
+    def __init__(self, answers: dict[str, object], limits: dict[str, str]) -> None:
+        super().__init__((), {}, Path("/dev/null"), title="engine 1", limits=limits)
+        self.answers = answers
+
+    def ask(self, verb: str, *_: object) -> object:
+        given = self.answers[verb]
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+
+def story(answers: dict[str, object], **limits: str) -> Story:
+    """A story of an engine, of which nothing is looked at by the witness."""
+    lake = Lake(uri="http://h", admin="a", reader="r", work=Path())
+    return Story("one", Told(answers, limits), witness=Witness(), lake=lake, warehouse="main")
+
+
+def test_a_limit_is_one_as_long_as_its_words_come() -> None:
+    """What an engine cannot do is its own limit when it says so in the words that its driver knows; else the check has failed."""
+    one = story(
+        {"drop": Refused("No: DROP is not spoken here")}, known="not spoken", gone="not spoken", other="unknown verb"
+    )
+    one.check("fine", lambda: None)
+    one.check("wrong", lambda: "it reads nothing")
+    one.check("raised", lambda: one.remote.ask("drop"))
+    one.check("known", lambda: one.remote.ask("drop"))
+    one.check("gone", lambda: None)
+    one.check("other", lambda: one.remote.ask("drop"))
+
+    assert [each.result for each in one.outcomes] == ["ok", "FAILED", "FAILED", "client", "FAILED", "FAILED"]
+    assert "DROP is not spoken here" in one.outcomes[2].told
+    assert "FAILED one: wrong\n       it reads nothing" in as_text(one.outcomes)
+    assert totals(one.outcomes, {"one": "engine 1"}).endswith("| engine 1 | 6 | 1 | 1 | 4 |")
+    assert json.loads(as_json(one.outcomes, {}))["outcomes"][0]["check"] == "fine"
+
+
+def test_a_refusal_has_to_say_why() -> None:
+    """A caller without the right has to be refused, and with the words of our answer."""
+    one = story({"append": Refused("403: needs MODIFY_TABLE"), "read": Refused("403"), "drop": None})
+    for verb in one.remote.answers:  # type: ignore[attr-defined]
+        one.refused(verb, verb, by=["MODIFY_TABLE"])
+
+    assert [each.result for each in one.outcomes] == ["ok", "FAILED", "FAILED"]
+
+
+def test_a_host_answers_in_lines(tmp_path: Path) -> None:
+    """A driver's rows, its limits and what it raises, causes and all, go over the pipe; a verb that it lacks is told as that."""
+
+    class Engine(Driver):
+        title = "engine 1"
+
+        def read(self, levels: Levels, name: str, columns: Sequence[str]) -> list[Row]:
+            try:
+                raise OSError("away")
+            except OSError as error:
+                raise RuntimeError(f"{levels} {name} {columns}") from error
+
+    engine = Engine()
+    place = {"uri": "u", "warehouse": "w", "tokens": {}, "work": str(tmp_path)}
+
+    assert answer(engine, json.dumps(["start", [place]])) == {
+        "told": {"title": "engine 1", "dialect": "", "limits": {}}
+    }
+    assert engine.place == Place(uri="u", warehouse="w", tokens={}, work=tmp_path)
+    assert answer(engine, json.dumps(["read", [["a"], "t", ["id"]]])) == {
+        "error": "RuntimeError: ['a'] t ['id'] / OSError: away"
+    }
+    assert answer(engine, json.dumps(["drop", [["a"], "t"]])) == {"error": f"Absent: {ABSENT}"}
+
+
+def test_an_engine_that_ends(tmp_path: Path) -> None:
+    """An engine whose process ends is told as that, at the next verb and after."""
+    remote = Remote([sys.executable, "-c", "input()"], {}, tmp_path / "log")
+    place = Place(uri="u", warehouse="w", tokens={}, work=tmp_path)
+    with pytest.raises(Refused, match="has ended"):
+        remote.start(place)
+    with pytest.raises(Refused, match="has ended"):
+        remote.ask("read")
+    remote.stop()
+
+
+def test_rows_are_the_same_however_they_are_told() -> None:
+    """Moments, decimals and structures are compared by what they mean; another value is another row."""
+    told: list[Row] = [
+        ["1", "Ada", 12.5, "2026-01-02", "2026-01-02 03:04:05.123456", "2026-01-02 04:04:05.123456+01:00", '["a", "b"]', {"x": 1, "label": "here"}],
+    ]  # fmt: skip
+    assert same(told, FIRST[:1], TYPED)
+    for i, other in enumerate(
+        (2, "ada", "12.51", "2026-01-03", "2026-01-02 03:04:05", "2026-01-02 03:04:05.123457", [], [1, None])
+    ):
+        row = list(told[0])
+        row[i] = other
+        assert not same([row], FIRST[:1], TYPED), other
+    assert same([[2, "b"], [1, None]], [[1, None], [2, "b"]], PLAIN)
+    assert not same([[1, None]], [[1, "None"]], PLAIN)
+    assert [row[0] for row in kept(deleted=True)] == [1, 3, 4]
+    assert len(kept(deleted=False)) == len([*FIRST, *SECOND])
+
+
+def test_sql_is_spelled_by_the_driver() -> None:
+    """Names are quoted by the engine's own mark, levels joined or apart, and values have the column's type."""
+    asked: list[str] = []
+
+    class Plain(SqlDriver):
+        types = {"long": "BIGINT", "string": "VARCHAR"}  # noqa: RUF012
+
+        def ask(self, text: str) -> list[Row]:
+            asked.append(text)
+            return []
+
+    Plain().append(["a", "b"], 't"u', [[1, "it's"], [2, None]])
+    assert asked == ['INSERT INTO lake."a.b"."t""u" VALUES (1, \'it\'\'s\'), (2, CAST(NULL AS VARCHAR))']
+    assert SparkSql().table(["a", "b.c"], "t`u") == "lake.`a`.`b.c`.`t``u`"
+    assert SparkSql().literal("it's", "string") == "'it\\'s'"
+
+
+def test_the_page_holds_the_last_run() -> None:
+    """The tables of a run take the place of the last one's; what was kept of engines that did not run stays, of those that did it goes."""
+    first, second = (story({}), story({}, gone="No"))
+    second.engine = "two"
+    for each in (first, second):
+        each.check("here", lambda: None)
+        each.check("gone", lambda: "No")
+        each.check("deeper: alone", lambda: None)
+    kept = as_json([*first.outcomes, *second.outcomes], {"one": "engine 1", "two": "engine 2"})
+    outcomes, titles = merged(kept, second.outcomes[:1], {"two": "engine 2.1"})
+    page = in_page(f"a\n{BEGIN}\nold\n{END}\nb", outcomes, titles)
+
+    assert [(each.engine, each.check) for each in outcomes] == [
+        ("one", "here"), ("one", "gone"), ("one", "deeper: alone"), ("two", "here"),
+    ]  # fmt: skip
+    assert page.startswith(f"a\n{BEGIN}\n\n| engine")
+    assert page.endswith(f"| gone | **failed** |  |\n\n{END}\nb")
+    assert "| here | ok | ok |" in page
+    assert "engine 2.1" in page
+    assert "old" not in page

@@ -1,0 +1,248 @@
+"""What an engine is asked to do, in one short list of verbs, and how its driver says what it cannot.
+
+Job: the verbs, and those of engines that speak SQL in their usual spelling. May import the rows. It must not know what is checked: `story.py`
+asks, a driver spells. A new engine is one file in `drivers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.engines.rows import PLAIN, TYPED, Row
+
+Levels = Sequence[str]
+ABSENT = "the client has no call for it"
+
+
+class Absent(Exception):
+    """The engine has nothing that a driver could call for a verb."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an engine finds the catalog: its address, name, a token for each caller, and a folder for files of its own."""
+
+    uri: str
+    warehouse: str
+    tokens: dict[str, str]
+    work: Path
+    is_remote: bool = False
+    """The warehouse is in an object store, for which the engine is given credentials by the server alone."""
+
+
+class Driver:
+    """One engine. Each verb does one thing or raises whatever the engine raises; rows are lists that JSON can hold."""
+
+    title = ""
+    section = ""
+    """The heading of its settings in docs/clients.md."""
+    dialect = ""
+    """Of its views; empty where it has none."""
+    limits: dict[str, str] = {}  # noqa: RUF012 - told by the class
+    """What the engine itself cannot do: a check of `story.py` or `cross.py`, and words of the engine that show it."""
+
+    def start(self, place: Place) -> None:
+        """Make ready for all callers; called once."""
+        self.place = place
+
+    def stop(self) -> None:
+        """End what was started."""
+
+    def be(self, caller: str) -> None:
+        """Ask with the token of another caller from now on."""
+        raise Absent(ABSENT)
+
+    def namespace(self, levels: Levels) -> None:
+        """Make a namespace; its parents are there."""
+        raise Absent(ABSENT)
+
+    def create(self, levels: Levels, name: str) -> None:
+        """Make a table of the plain columns."""
+        raise Absent(ABSENT)
+
+    def create_typed(self, levels: Levels, name: str) -> None:
+        """Make a table of all types, partitioned by the day of `at`, format version 2."""
+        raise Absent(ABSENT)
+
+    def append(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
+        """Append rows to a plain table."""
+        raise Absent(ABSENT)
+
+    def append_typed(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
+        """Append rows to a table of all types."""
+        raise Absent(ABSENT)
+
+    def read(self, levels: Levels, name: str, columns: Sequence[str]) -> list[Row]:
+        """Read columns of a table, in any order of rows."""
+        raise Absent(ABSENT)
+
+    def read_at(self, levels: Levels, name: str, snapshot: int) -> list[Row]:
+        """Read the plain columns as of a snapshot."""
+        raise Absent(ABSENT)
+
+    def add_column(self, levels: Levels, name: str) -> None:
+        """Add `size`, an integer, to a plain table."""
+        raise Absent(ABSENT)
+
+    def rename_column(self, levels: Levels, name: str) -> None:
+        """Rename `city` to `town`."""
+        raise Absent(ABSENT)
+
+    def drop_column(self, levels: Levels, name: str) -> None:
+        """Drop `city`."""
+        raise Absent(ABSENT)
+
+    def rename(self, levels: Levels, name: str, new: str) -> None:
+        """Give a table another name in its namespace."""
+        raise Absent(ABSENT)
+
+    def drop(self, levels: Levels, name: str) -> None:
+        """Drop a table."""
+        raise Absent(ABSENT)
+
+    def make_view(self, levels: Levels, name: str, table: str) -> None:
+        """Make a view of the column `id` of a table beside it."""
+        raise Absent(ABSENT)
+
+    def told_name(self, levels: Levels, name: str) -> str:
+        """A table's name as the engine's own SQL spells it."""
+        raise Absent(ABSENT)
+
+    def update(self, levels: Levels, name: str) -> None:
+        """Set the city of the row 1 to `Bern`."""
+        raise Absent(ABSENT)
+
+    def delete(self, levels: Levels, name: str, row: int) -> None:
+        """Delete a row by its id."""
+        raise Absent(ABSENT)
+
+    def merge(self, levels: Levels, name: str) -> None:
+        """Set the city of the row 2 to `Bern`, and add the row 9, `Lima`, in one statement."""
+        raise Absent(ABSENT)
+
+
+class SqlDriver(Driver):
+    """An engine that speaks SQL, in the spelling that most of them share."""
+
+    mark = '"'
+    types: dict[str, str] = {}  # noqa: RUF012 - told by the class
+    catalog = "lake"
+
+    def ask(self, text: str) -> list[Row]:
+        """Run a statement to its end."""
+        raise Absent(ABSENT)
+
+    def quoted(self, part: str) -> str:
+        """One part of a name."""
+        return f"{self.mark}{part.replace(self.mark, self.mark * 2)}{self.mark}"
+
+    def space(self, levels: Levels) -> str:
+        """A namespace's name: one level, joined by dots."""
+        return f"{self.catalog}.{self.quoted('.'.join(levels))}"
+
+    def table(self, levels: Levels, name: str) -> str:
+        """A table's name."""
+        return f"{self.space(levels)}.{self.quoted(name)}"
+
+    def namespace(self, levels: Levels) -> None:
+        self.ask(f"CREATE SCHEMA {self.space(levels)}")
+
+    def create(self, levels: Levels, name: str) -> None:
+        self.ask(f"CREATE TABLE {self.table(levels, name)} ({self.columns(PLAIN)}){self.layout(typed=False)}")
+
+    def create_typed(self, levels: Levels, name: str) -> None:
+        self.ask(f"CREATE TABLE {self.table(levels, name)} ({self.columns(TYPED)}){self.layout(typed=True)}")
+
+    def columns(self, columns: dict[str, str]) -> str:
+        """Columns as CREATE TABLE tells them."""
+        return ", ".join(f"{self.quoted(name)} {self.types[kind]}" for name, kind in columns.items())
+
+    def layout(self, *, typed: bool) -> str:
+        """What follows the columns: partitions, and what else a table needs."""
+        return f" PARTITIONED BY (days({self.quoted('at')}))" if typed else ""
+
+    def append(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
+        self._insert(levels, name, rows, kinds=list(PLAIN.values()))
+
+    def append_typed(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
+        self._insert(levels, name, rows, kinds=list(TYPED.values()))
+
+    def _insert(self, levels: Levels, name: str, rows: Sequence[Row], *, kinds: list[str]) -> None:
+        values = ("(" + ", ".join(map(self.literal, row, kinds)) + ")" for row in rows)
+        self.ask(f"INSERT INTO {self.table(levels, name)} {self.values(list(values))}")
+
+    def values(self, rows: list[str]) -> str:
+        """Rows, each in its parentheses, as INSERT takes them."""
+        return f"VALUES {', '.join(rows)}"
+
+    def literal(self, value: object, kind: str) -> str:
+        """A value of a type as the engine reads it."""
+        if value is None:
+            return f"CAST(NULL AS {self.types[kind]})"
+        match kind:
+            case "long":
+                return str(value)
+            case "list":
+                return self.list_of([self.literal(each, "string") for each in value])  # type: ignore[attr-defined]
+            case "struct":
+                return self.struct_of(*map(self.literal, value, ("long", "string")))  # type: ignore[call-overload]
+            case "timestamp" | "timestamptz":
+                return self.moment(str(value).replace("T", " ").removesuffix("Z"), kind)
+            case "string":
+                return "'" + str(value).replace("'", "''") + "'"
+            case _:
+                return f"CAST('{value}' AS {self.types[kind]})"
+
+    def moment(self, text: str, kind: str) -> str:
+        """A time stamp; that with a zone is of UTC."""
+        return f"CAST('{text}{'+00:00' if kind == 'timestamptz' else ''}' AS {self.types[kind]})"
+
+    def list_of(self, items: list[str]) -> str:
+        """A list of strings."""
+        return f"CAST(ARRAY[{', '.join(items)}] AS {self.types['list']})"
+
+    def struct_of(self, x: str, label: str) -> str:
+        """A structure."""
+        return f"CAST(ROW({x}, {label}) AS {self.types['struct']})"
+
+    def read(self, levels: Levels, name: str, columns: Sequence[str]) -> list[Row]:
+        return self.ask(f"SELECT {', '.join(map(self.quoted, columns))} FROM {self.table(levels, name)}")
+
+    def read_at(self, levels: Levels, name: str, snapshot: int) -> list[Row]:
+        return self.ask(f"SELECT id, city FROM {self.table(levels, name)} FOR VERSION AS OF {snapshot}")
+
+    def add_column(self, levels: Levels, name: str) -> None:
+        self.ask(f"ALTER TABLE {self.table(levels, name)} ADD COLUMN size INTEGER")
+
+    def rename_column(self, levels: Levels, name: str) -> None:
+        self.ask(f"ALTER TABLE {self.table(levels, name)} RENAME COLUMN city TO town")
+
+    def drop_column(self, levels: Levels, name: str) -> None:
+        self.ask(f"ALTER TABLE {self.table(levels, name)} DROP COLUMN city")
+
+    def rename(self, levels: Levels, name: str, new: str) -> None:
+        self.ask(f"ALTER TABLE {self.table(levels, name)} RENAME TO {self.table(levels, new)}")
+
+    def drop(self, levels: Levels, name: str) -> None:
+        self.ask(f"DROP TABLE {self.table(levels, name)}")
+
+    def make_view(self, levels: Levels, name: str, table: str) -> None:
+        self.ask(f"CREATE VIEW {self.table(levels, name)} AS SELECT id FROM {self.table(levels, table)}")
+
+    def told_name(self, levels: Levels, name: str) -> str:
+        return self.table(levels, name)
+
+    def update(self, levels: Levels, name: str) -> None:
+        self.ask(f"UPDATE {self.table(levels, name)} SET city = 'Bern' WHERE id = 1")
+
+    def delete(self, levels: Levels, name: str, row: int) -> None:
+        self.ask(f"DELETE FROM {self.table(levels, name)} WHERE id = {row}")
+
+    def merge(self, levels: Levels, name: str) -> None:
+        source = "(SELECT CAST(2 AS BIGINT) AS id, 'Bern' AS city UNION ALL SELECT CAST(9 AS BIGINT), 'Lima')"
+        self.ask(
+            f"MERGE INTO {self.table(levels, name)} AS t USING {source} AS s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET city = s.city WHEN NOT MATCHED THEN INSERT (id, city) VALUES (s.id, s.city)"
+        )

@@ -1,0 +1,60 @@
+"""Daft: its own catalog and tables over PyIceberg's."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Sequence
+
+import daft
+from daft.catalog import Identifier
+
+from conformance.engines.driver import ABSENT, Driver, Levels
+from conformance.engines.drivers.pyiceberg_driver import arrow_of, rows_of
+from conformance.engines.page import block
+from conformance.engines.rows import PLAIN, TYPED, Row
+
+
+class Engine(Driver):
+    """Daft."""
+
+    title = f"Daft {importlib.metadata.version('daft')}"
+    section = "Daft"
+    limits = dict.fromkeys(
+        ("add column", "rename column", "drop column", "rename table", "make a view", "update", "delete", "merge"),
+        ABSENT,
+    )
+
+    def be(self, caller: str) -> None:
+        names: dict[str, object] = {}
+        place = self.place
+        exec(block("Daft", uri=place.uri, token=place.tokens[caller], catalog=place.warehouse), names)
+        self.catalog = names["lake"]
+
+    def namespace(self, levels: Levels) -> None:
+        self.catalog.create_namespace(Identifier(*levels))
+
+    def create(self, levels: Levels, name: str) -> None:
+        self._create(levels, name, PLAIN)
+
+    def create_typed(self, levels: Levels, name: str) -> None:
+        self._create(levels, name, TYPED, [daft.col("at").partition_days()])
+
+    def _create(self, levels: Levels, name: str, columns: dict[str, str], *more: object) -> None:
+        schema = daft.Schema.from_pyarrow_schema(arrow_of([], columns).schema)
+        self.catalog.create_table(Identifier(*levels, name), schema, *more)
+
+    def append(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
+        self.catalog.get_table(Identifier(*levels, name)).append(daft.from_arrow(arrow_of(rows, PLAIN)))
+
+    def append_typed(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
+        self.catalog.get_table(Identifier(*levels, name)).append(daft.from_arrow(arrow_of(rows, TYPED)))
+
+    def read(self, levels: Levels, name: str, columns: Sequence[str]) -> list[Row]:
+        return rows_of(self.catalog.get_table(Identifier(*levels, name)).read().select(*columns).to_arrow())
+
+    def read_at(self, levels: Levels, name: str, snapshot: int) -> list[Row]:
+        table = self.catalog.get_table(Identifier(*levels, name))
+        return rows_of(table.read(snapshot_id=snapshot).to_arrow())
+
+    def drop(self, levels: Levels, name: str) -> None:
+        self.catalog.drop_table(Identifier(*levels, name))

@@ -1,0 +1,47 @@
+"""Polars: frames read and written by Polars, over PyIceberg's catalog."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Sequence
+
+import polars as pl
+
+from conformance.engines.driver import ABSENT, Absent, Levels
+from conformance.engines.drivers.pyiceberg_driver import Engine as PyIceberg
+from conformance.engines.drivers.pyiceberg_driver import arrow_of, rows_of
+from conformance.engines.rows import PLAIN, TYPED, Row
+
+
+class Engine(PyIceberg):
+    """Polars."""
+
+    title = f"Polars {importlib.metadata.version('polars')}"
+    section = "Polars"
+    limits = {  # noqa: RUF012
+        **PyIceberg.limits,
+        "delete": ABSENT,
+        "merge": ABSENT,
+    }
+
+    def append(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
+        self._write(levels, name, rows, columns=PLAIN)
+
+    def append_typed(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
+        self._write(levels, name, rows, columns=TYPED)
+
+    def _write(self, levels: Levels, name: str, rows: Sequence[Row], *, columns: dict[str, str]) -> None:
+        frame = pl.from_arrow(arrow_of(rows, columns))
+        frame.write_iceberg(self.table(levels, name), mode="append")
+
+    def read(self, levels: Levels, name: str, columns: Sequence[str]) -> list[Row]:
+        return rows_of(pl.scan_iceberg(self.table(levels, name)).select(*columns).collect().to_arrow())
+
+    def read_at(self, levels: Levels, name: str, snapshot: int) -> list[Row]:
+        return rows_of(pl.scan_iceberg(self.table(levels, name), snapshot_id=snapshot).collect().to_arrow())
+
+    def delete(self, levels: Levels, name: str, row: int) -> None:
+        raise Absent(ABSENT)
+
+    def merge(self, levels: Levels, name: str) -> None:
+        raise Absent(ABSENT)

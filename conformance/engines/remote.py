@@ -1,0 +1,92 @@
+"""The runner's end of a driver: a process that answers lines of JSON.
+
+Job: start it, ask it, give up on it after a time, end it. May import what a place is and where wheels are. It must not know what is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from conformance.engines.driver import Place
+
+ROOT = Path(__file__).parents[2]
+_ANSWER_S = 240
+_STOP_S = 30
+
+
+class Refused(Exception):
+    """The words of an engine that did not do what it was asked for."""
+
+
+@dataclass
+class Remote:
+    """A driver that runs elsewhere: `ask("create", levels, name)`."""
+
+    command: Sequence[str]
+    environment: dict[str, str]
+    log: Path
+    title: str = ""
+    dialect: str = ""
+    limits: dict[str, str] = field(default_factory=dict)
+    is_remote: bool = False
+
+    def start(self, place: Place) -> None:
+        """Start the process and the engine in it; raises Refused with the engine's words."""
+        place.work.mkdir(parents=True, exist_ok=True)
+        self._answers: queue.Queue[str] = queue.Queue()
+        with self.log.open("ab") as log:
+            self._process = self._started(place.work, log)
+        self._pump = threading.Thread(target=_pump, args=(self._process.stdout, self._answers), daemon=True)
+        self._pump.start()
+        self.is_remote = place.is_remote
+        told = self.ask("start", {**asdict(place), "work": str(place.work)})
+        self.title, self.dialect, self.limits = told["title"], told["dialect"], told["limits"]
+
+    def _started(self, folder: Path, log: IO[bytes]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            list(self.command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder, encoding="utf-8",
+            env={**os.environ, "TZ": "UTC", "PYTHONPATH": str(ROOT), **self.environment},
+        )  # fmt: skip
+
+    def ask(self, verb: str, *arguments: object) -> Any:  # noqa: ANN401 - what the verb gives
+        """What a verb gave; raises Refused with the engine's words, or that it ended or did not answer."""
+        assert self._process.stdin
+        try:
+            self._process.stdin.write(json.dumps([verb, list(arguments)]) + "\n")
+            self._process.stdin.flush()
+            answer = json.loads(self._answers.get(timeout=_ANSWER_S))
+        except queue.Empty:
+            self._process.kill()
+            raise Refused(f"no answer within {_ANSWER_S} s: ended") from None
+        except OSError:
+            raise Refused("its process has ended") from None
+        if "error" in answer:
+            raise Refused(answer["error"])
+        return answer.get("told")
+
+    def stop(self) -> None:
+        """End the input, and with it the process."""
+        assert self._process.stdin
+        try:
+            self._process.stdin.close()
+            self._process.wait(timeout=_STOP_S)
+        except (OSError, subprocess.TimeoutExpired):
+            self._process.kill()
+            self._process.wait()
+        self._pump.join(timeout=_STOP_S)
+
+
+def _pump(lines: IO[str] | None, answers: queue.Queue[str]) -> None:
+    assert lines
+    with lines:
+        for line in lines:
+            answers.put(line)
+    answers.put('{"error": "its process has ended"}')

@@ -1,0 +1,107 @@
+"""Takes engines through the story, one at a time, and lets all read what all wrote.
+
+Job: which engines there are and how the process of each is started. May import the room. One engine runs at a time: they are large.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from conformance.engines import chdb, cross, duck, flink, trino
+from conformance.engines.archives import wheels
+from conformance.engines.checks import Check, Lake
+from conformance.engines.remote import ROOT, Refused, Remote
+from conformance.engines.story import FAILED, OK, Outcome, Story
+from conformance.engines.world import REMOTE, place_of, witness_of
+from tests.objects import Objects
+
+Start = Callable[[], tuple[list[str], dict[str, str]]]
+
+
+def hosted(engine: str, *apart: str) -> Start:
+    """A driver in Python, with wheels of their own besides."""
+
+    def start() -> tuple[list[str], dict[str, str]]:
+        paths = [*(str(wheels(name)) for name in apart), str(ROOT)]
+        return [sys.executable, "-m", "conformance.engines.host", engine], {"PYTHONPATH": ":".join(paths)}
+
+    return start
+
+
+ENGINES: dict[str, Start] = {
+    "pyiceberg": hosted("pyiceberg", "pyiceberg-core"),
+    "duckdb": hosted("duckdb"),
+    "daft": hosted("daft", "daft", "pyiceberg-core"),
+    "polars": hosted("polars", "polars", "pyiceberg-core"),
+    "spark41": hosted("spark41"),
+    "sail": hosted("sail", "pysail"),
+}
+DEEPER: dict[str, Callable[[Lake], list[Check]]] = {
+    "duckdb": duck.run,
+    "chdb": chdb.run,
+    "flink": flink.run,
+    "trino": trino.run,
+}
+"""What is asked of one engine alone."""
+REMOTE_ENGINES = ("pyiceberg", "duckdb", "daft", "polars")
+"""Those that take credentials from the catalog."""
+
+
+class Runner:
+    """One run: its outcomes, and the engines' titles."""
+
+    def __init__(self, lake: Lake, store: Objects, output: Path) -> None:
+        self.lake, self.store, self.output = lake, store, output
+        self.outcomes: list[Outcome] = []
+        self.titles: dict[str, str] = {}
+        self._tables: dict[str, bool] = {}
+
+    def run(self, names: Sequence[str]) -> None:
+        """Everything that is asked of these engines: the story, and writing; then reading; then the object store."""
+        driven = [name for name in names if name in ENGINES]
+        for name in driven:
+            self._with(name, "main", self._told)
+        for name in driven:
+            self._with(name, "main", lambda story: cross.read(story, self._tables))
+        for name in driven:
+            if name in REMOTE_ENGINES:
+                self._with(name, REMOTE, Story.tell_remote)
+        for name in names:
+            if name in DEEPER:
+                self._deeper(name)
+
+    def _deeper(self, name: str) -> None:
+        for check in DEEPER[name](self.lake):
+            self.titles.setdefault(name, check.engine)
+            self.outcomes.append(
+                Outcome(
+                    name, f"deeper: {check.name}", OK if check.passed else FAILED, "" if check.passed else check.told
+                )
+            )
+
+    def _told(self, story: Story) -> None:
+        story.tell()
+        deleted = cross.written(story)
+        if deleted is not None:
+            self._tables[story.engine] = deleted
+
+    def _with(self, name: str, catalog: str, tell: Callable[[Story], object]) -> None:
+        """Start an engine, have it told something, stop it; an engine that does not get that far has failed."""
+        print(f"== {name} on {catalog}", file=sys.stderr, flush=True)
+        command, environment = ENGINES[name]()
+        remote = Remote(command, environment, log=self.output / f"engines-{name}.log")
+        story = Story(name, remote, witness=witness_of(self.lake, catalog), lake=self.lake, warehouse=catalog)
+        try:
+            remote.start(place_of(self.lake, catalog, folder=f"{name}-{catalog}"))
+            self.titles[name] = remote.title
+            tell(story)
+        except Refused as error:
+            story.outcomes.append(Outcome(name, "start", FAILED, str(error)[:700]))
+        finally:
+            remote.stop()
+        where = " (S3)" if catalog == REMOTE else ""
+        self.outcomes += [
+            Outcome(each.engine, f"{each.check}{where}", each.result, each.told) for each in story.outcomes
+        ]

@@ -1,0 +1,69 @@
+"""How the score is told: for people, for machines, and as the tables of docs/clients.md.
+
+May import the story's words only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from conformance.engines.story import CLIENT, FAILED, OK, Outcome
+
+
+def as_text(outcomes: Sequence[Outcome]) -> str:
+    """One line for each check, with what was told where it is not `ok`."""
+    lines = []
+    for each in outcomes:
+        lines.append(f"{each.result:6} {each.engine}: {each.check}")
+        if each.result != OK:
+            lines.append(f"       {each.told}")
+    return "\n".join(lines)
+
+
+def as_json(outcomes: Sequence[Outcome], titles: dict[str, str]) -> str:
+    """All of it."""
+    return json.dumps({"titles": titles, "outcomes": [asdict(each) for each in outcomes]}, indent=1) + "\n"
+
+
+def totals(outcomes: Sequence[Outcome], titles: dict[str, str]) -> str:
+    """A table: what came of each engine's checks."""
+    lines = ["| engine | checks | ok | the client's limit | failed |", "|---|---|---|---|---|"]
+    for name in dict.fromkeys(each.engine for each in outcomes):
+        count = Counter(each.result for each in outcomes if each.engine == name)
+        title = titles.get(name, name)
+        lines.append(f"| {title} | {count.total()} | {count[OK]} | {count[CLIENT]} | {count[FAILED]} |")
+    return "\n".join(lines)
+
+
+BEGIN, END = "<!-- engines: begin -->", "<!-- engines: end -->"
+"""What `--page` writes stands between these."""
+_CELLS = {OK: "ok", CLIENT: "limit", FAILED: "**failed**"}
+
+
+def table(outcomes: Sequence[Outcome], titles: dict[str, str]) -> str:
+    """A table: each check that engines share, by engine; a cell is empty where an engine was not asked."""
+    engines = list(dict.fromkeys(each.engine for each in outcomes))
+    cells = {(each.check, each.engine): _CELLS[each.result] for each in outcomes}
+    checks = [check for check in dict.fromkeys(each.check for each in outcomes) if not check.startswith("deeper: ")]
+    lines = [f"| | {' | '.join(titles.get(name, name) for name in engines)} |", "|---" * (len(engines) + 1) + "|"]
+    lines += [f"| {check} | {' | '.join(cells.get((check, name), '') for name in engines)} |" for check in checks]
+    return "\n".join(lines)
+
+
+def in_page(page: str, outcomes: Sequence[Outcome], titles: dict[str, str]) -> str:
+    """The page with the tables of a run in place of those of the last."""
+    before, rest = page.split(BEGIN, 1)
+    after = rest.split(END, 1)[1]
+    return f"{before}{BEGIN}\n\n{totals(outcomes, titles)}\n\n{table(outcomes, titles)}\n\n{END}{after}"
+
+
+def merged(text: str, outcomes: Sequence[Outcome], titles: dict[str, str]) -> tuple[list[Outcome], dict[str, str]]:
+    """A run beside what an earlier one kept of other engines."""
+    kept = json.loads(text)
+    again = {each.engine for each in outcomes}
+    old = [Outcome(**each) for each in kept["outcomes"]]
+    stay = [each for each in old if each.engine not in again]
+    return [*stay, *outcomes], {**kept["titles"], **titles}
