@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import daft
 from daft.catalog import Identifier
+from daft.io.partitioning import PartitionField, PartitionTransform
 
 from conformance.engines.driver import ABSENT, Driver, Levels
 from conformance.engines.drivers.pyiceberg_driver import arrow_of, rows_of
@@ -19,10 +20,11 @@ class Engine(Driver):
 
     title = f"Daft {importlib.metadata.version('daft')}"
     section = "Daft"
-    limits = dict.fromkeys(
-        ("add column", "rename column", "drop column", "rename table", "make a view", "update", "delete", "merge"),
-        ABSENT,
-    )
+    limits = {  # noqa: RUF012
+        **dict.fromkeys(("add column", "rename column", "drop column", "rename table"), ABSENT),
+        **dict.fromkeys(("make a view", "update", "delete", "merge", "types: delete"), ABSENT),
+        "read another's view": "Table does not exist",
+    }
 
     def be(self, caller: str) -> None:
         names: dict[str, object] = {}
@@ -37,11 +39,16 @@ class Engine(Driver):
         self._create(levels, name, PLAIN)
 
     def create_typed(self, levels: Levels, name: str) -> None:
-        self._create(levels, name, TYPED, [daft.col("at").partition_days()])
+        at = self._schema(TYPED)["at"]
+        day = PartitionField.create(field=at, source_field=at, transform=PartitionTransform.day())
+        self._create(levels, name, TYPED, day)
 
-    def _create(self, levels: Levels, name: str, columns: dict[str, str], *more: object) -> None:
-        schema = daft.Schema.from_pyarrow_schema(arrow_of([], columns).schema)
-        self.catalog.create_table(Identifier(*levels, name), schema, *more)
+    def _create(self, levels: Levels, name: str, columns: dict[str, str], *partitions: object) -> None:
+        self.catalog.create_table(Identifier(*levels, name), self._schema(columns), partition_fields=list(partitions))
+
+    @staticmethod
+    def _schema(columns: dict[str, str]) -> daft.Schema:
+        return daft.Schema.from_pyarrow_schema(arrow_of([], columns).schema)
 
     def append(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
         self.catalog.get_table(Identifier(*levels, name)).append(daft.from_arrow(arrow_of(rows, PLAIN)))

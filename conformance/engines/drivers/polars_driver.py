@@ -22,6 +22,7 @@ class Engine(PyIceberg):
         **PyIceberg.limits,
         "delete": ABSENT,
         "merge": ABSENT,
+        "types: delete": ABSENT,
     }
 
     def append(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
