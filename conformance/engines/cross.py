@@ -37,7 +37,12 @@ def written(story: Story) -> bool | None:
             witness.create_typed(space, name)  # an engine that makes no such table may write to one
     if not story.check("types: write", write):
         return None
-    story.check("types: delete", lambda: remote.ask("delete", space, name, DELETED))
+
+    def delete() -> str:
+        remote.ask("delete", space, name, DELETED)
+        return read_by(witness, name, deleted=True)
+
+    story.check("types: delete", delete)
     return story.outcomes[-1].result != CLIENT
 
 

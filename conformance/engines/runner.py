@@ -35,8 +35,6 @@ ENGINES: dict[str, Start] = {
     "duckdb": hosted("duckdb"),
     "daft": hosted("daft", "daft", "pyiceberg-core"),
     "polars": hosted("polars", "polars", "pyiceberg-core"),
-    "spark41": hosted("spark41"),
-    "sail": hosted("sail", "pysail"),
 }
 DEEPER: dict[str, Callable[[Lake], list[Check]]] = {
     "duckdb": duck.run,

@@ -15,7 +15,6 @@ from conformance.engines.archives import HERE, TRINO, Tarball, unpack
 from conformance.engines.checks import Checks, Lake
 from conformance.engines.driver import ABSENT, Driver, Levels, Place, SqlDriver
 from conformance.engines.drivers.pyiceberg_driver import Engine as Witness
-from conformance.engines.drivers.spark_sql import SparkSql
 from conformance.engines.host import answer
 from conformance.engines.page import block
 from conformance.engines.remote import Refused, Remote
@@ -70,9 +69,7 @@ def test_a_server_archive_is_no_jar() -> None:
 def test_everything_is_pinned() -> None:
     """Each jar and each wheel has a hash."""
     jars = parse_lock((HERE / "flink.lock").read_text(encoding="utf-8"))
-    wheels = [
-        HERE / name for name in ("jdk25.txt", "chdb.txt", "daft.txt", "polars.txt", "pysail.txt", "pyiceberg-core.txt")
-    ]
+    wheels = [HERE / name for name in ("jdk25.txt", "chdb.txt", "daft.txt", "polars.txt", "pyiceberg-core.txt")]
 
     assert {len(each.sha256) for each in jars} == {64}
     assert any(each.name == "iceberg-flink-runtime-1.20" and each.version == "1.11.0" for each in jars)
@@ -101,9 +98,7 @@ def test_what_is_raised_is_an_answer() -> None:
     assert checks.made[2].told == "RuntimeError: needs SELECT_TABLE"
 
 
-@pytest.mark.parametrize(
-    "engine", ["Spark", "PyIceberg", "Daft", "Sail", "Trino", "Flink", "DuckDB", "DuckDB on S3", "chDB"]
-)
+@pytest.mark.parametrize("engine", ["PyIceberg", "Daft", "Trino", "Flink", "DuckDB", "DuckDB on S3", "chDB"])
 def test_the_page_is_what_is_run(engine: str) -> None:
     """Each engine's settings come from docs/clients.md, with the address, the token and the catalog that are meant."""
     code = block(engine, uri="http://h:1/iceberg", token="secret-1", catalog="other")
@@ -224,7 +219,7 @@ def test_rows_are_the_same_however_they_are_told() -> None:
 
 
 def test_sql_is_spelled_by_the_driver() -> None:
-    """Names are quoted by the engine's own mark, levels joined or apart, and values have the column's type."""
+    """Names are quoted, levels are joined by dots, and values have the column's type."""
     asked: list[str] = []
 
     class Plain(SqlDriver):
@@ -236,8 +231,6 @@ def test_sql_is_spelled_by_the_driver() -> None:
 
     Plain().append(["a", "b"], 't"u', [[1, "it's"], [2, None]])
     assert asked == ['INSERT INTO lake."a.b"."t""u" VALUES (1, \'it\'\'s\'), (2, CAST(NULL AS VARCHAR))']
-    assert SparkSql().table(["a", "b.c"], "t`u") == "lake.`a`.`b.c`.`t``u`"
-    assert SparkSql().literal("it's", "string") == "'it\\'s'"
 
 
 def test_the_page_holds_the_last_run() -> None:

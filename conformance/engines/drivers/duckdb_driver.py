@@ -43,7 +43,7 @@ class Engine(SqlDriver):
         self.connection.execute("SET TimeZone = 'UTC'")
 
     def ask(self, text: str) -> list[Row]:
-        return [list(row) for row in self.connection.execute(text).fetchall()]
+        return [list(row.values()) for row in self.connection.execute(text).to_arrow_table().to_pylist()]
 
     def layout(self, *, typed: bool) -> str:
         return ' PARTITIONED BY (day("at"))' if typed else ""
