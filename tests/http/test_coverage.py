@@ -95,7 +95,7 @@ BODIES: dict[str, object] = {
     "lance-alter-table-alter-columns": {"alterations": [{"path": "id", "rename": "n"}]}, "lance-get-table-stats": {}, "lance-list-table-indices": {},
     **{key: {"column": "id", "index_type": "BTREE"} for key in ("lance-create-table-index", "lance-create-table-scalar-index")},
     **{key: {} for key in ("lance-describe-table-index-stats", "lance-drop-table-index", "lance-describe-transaction")}, "lance-alter-transaction": {"actions": []},
-    "create-token": {"user": "admin"}, "login": {"user": "admin", "password": "a few words, all wrong"}, "set-password": {"password": "a few words for you"}, "remove-password": {}, "undrop": {}, "protect": {}, "set-restriction": {"masks": {"city": "replace-with-null"}}, "create-webhook": {"url": "https://hooks.example.com/x"}, "retry-webhook": {}, "export-audit": {},
+    "create-token": {"user": "admin"}, "login": {"user": "admin", "password": "a few words, all wrong"}, "set-password": {"password": "a few words for you"}, "remove-password": {}, "create-secret": {}, "undrop": {}, "protect": {}, "set-restriction": {"masks": {"city": "replace-with-null"}}, "create-webhook": {"url": "https://hooks.example.com/x"}, "retry-webhook": {}, "export-audit": {},
     "put-pipeline": {"declaration": {}}, "start-run": {"id": RUN, "holder": "h:1"}, "beat-run": {"attempt": 1}, "resume-run": {"holder": "h:1"},
     "register-job-template": {"jobTemplate": {**PROGRAM, "name": "n"}}, "alter-job-template": {"updates": []}, "run-job": {"jobTemplateName": "nyc", "jobConf": {}},
     "create-schema-table": {"name": "n", "columns": [{"name": "id", "type": "long"}]}, "alter-schema-table": {"updates": []}, "add-partitions": {"partitions": []},

@@ -224,6 +224,8 @@ WRITES: dict[str, Write] = {
     "login": Write("POST", f"{OWN}/login", {"user": "ana", "password": WORDS}),
     "set-password": Write("PUT", f"{OWN}/users/bob/password", {"password": WORDS}),
     "remove-password": Write("DELETE", f"{OWN}/users/ana/password"),
+    "create-secret": Write("POST", f"{OWN}/users/robot/secrets", {}),
+    "end-secret": Write("DELETE", f"{OWN}/users/robot/secrets/SECRET"),
     "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
     "rotate-storage-keys": Write("POST", f"{OWN}/storage/keys/rotate"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
@@ -270,6 +272,7 @@ def furnish(node: Node) -> dict[str, str]:
     kept = node.done("POST", f"{LANCE}$kept/declare", {"properties": {"managed_versioning": "true"}})
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
     node.done("PUT", f"{OWN}/users/ana/password", {"password": WORDS})
+    secret = node.done("POST", f"{OWN}/users/robot/secrets", {})
     hook = node.done("POST", HOOKS, {"url": "https://hooks.example.com/old"})
     (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
     node.done("POST", SPACES, {"namespace": ["kept"]})
@@ -283,7 +286,15 @@ def furnish(node: Node) -> dict[str, str]:
     begun, read = _furnish_imports(node)
     dropped = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"]
     deferred = node.done("POST", "/query/service", {"statement": "select value 1", "mode": "deferred"})
-    ids = {"DROPPED": dropped[0], "TOKEN": token, "TASK": task, "HOOK": hook, "IMPORT": begun, "READ": read}
+    ids = {
+        "DROPPED": dropped[0],
+        "TOKEN": token,
+        "SECRET": secret,
+        "TASK": task,
+        "HOOK": hook,
+        "IMPORT": begun,
+        "READ": read,
+    }
     return {
         "LOCATION": location,
         "VIEW": view,

@@ -192,7 +192,7 @@ def user_of(view: View, credential: Credential, trusts: frozenset[Trust], clock:
     token: Token | None = memo.get(credential)
     if token is None:
         token = memo[credential] = _checked(view, credential, trusts)
-    if token.expires_at is not None and token.expires_at <= clock.now_ms():
+    if token.is_over(clock.now_ms()):
         raise Unauthenticated("The token has expired: make a new one with 'limnos token create'", was_right=True)
     return token.user, token.root_id
 
@@ -221,6 +221,10 @@ def _checked(view: View, credential: Credential, trusts: frozenset[Trust]) -> To
         raise Unauthenticated("The token was revoked: make a new one with 'limnos token create'", was_right=True)
     if token.purpose is Purpose.REFRESH:
         raise Unauthenticated("This is a token to refresh a session with, which opens nothing: send the session's own")
+    if token.purpose is Purpose.CLIENT:
+        raise Unauthenticated(
+            "This is a service account's secret, which opens nothing: write credential=USER:SECRET, and a client gets tokens for it"
+        )
     if token.trust not in trusts:
         raise Unauthenticated(
             f"The token does not count here: it was made {_VOID[token.trust]}. Ask an administrator for a new one, made "

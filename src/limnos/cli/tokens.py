@@ -24,6 +24,8 @@ _DURATION = re.compile(r"(\d+)([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 For = Annotated[str | None, Parameter(name="--for", help="Another user, for who may manage their tokens.")]
+ExpiresIn = Annotated[str | None, Parameter(help="How long it lasts, as `12h`, `30d` or `8w`; else for ever.")]
+Save = Annotated[Path | None, Parameter(help="Write the secret to a new file of mode 600, and do not print it.")]
 
 
 @app.command
@@ -31,18 +33,13 @@ def create(
     *,
     for_: For = None,
     name: Annotated[str | None, Parameter(help="What the token is for, to know it again in lists.")] = None,
-    expires_in: Annotated[
-        str | None, Parameter(help="How long it lasts, as `12h`, `30d` or `8w`; else for ever.")
-    ] = None,
-    save: Annotated[
-        Path | None, Parameter(help="Write the secret to a new file of mode 600, and do not print it.")
-    ] = None,
+    expires_in: ExpiresIn = None,
+    save: Save = None,
     common: Common = DEFAULTS,
 ) -> None:
     """Make an API token and show its secret, once."""
-    lifetime_s = None if expires_in is None else seconds_of(expires_in)
-    if save is not None and save.exists():
-        raise UsageError(f"the file '{save}' exists already", hint="choose another name, or remove it first")
+    lifetime_s = lifetime_of(expires_in)
+    check_free(save)
     with common.client() as client:
         made = client.tokens.create(user=for_, name=name, expires_in_s=lifetime_s)
     fields = msgspec.structs.asdict(made)
@@ -82,6 +79,17 @@ def revoke(token_id: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> 
     with common.client() as client:
         require(client.tokens.revoke(token_id), "token in force with id", token_id)
     show_done(f"revoked token {token_id}", {"revoked": token_id}, shape=common.shape)
+
+
+def lifetime_of(expires_in: str | None) -> int | None:
+    """Read how long a secret is to last, in seconds; None is for ever. Raises UsageError."""
+    return None if expires_in is None else seconds_of(expires_in)
+
+
+def check_free(save: Path | None) -> None:
+    """Refuse a file that is there already, before a secret is made for it. Raises UsageError."""
+    if save is not None and save.exists():
+        raise UsageError(f"the file '{save}' exists already", hint="choose another name, or remove it first")
 
 
 def seconds_of(text: str) -> int:

@@ -1,4 +1,4 @@
-"""`user add | remove | list | describe | disable | enable | password`.
+"""`user add | remove | list | describe | disable | enable | password | secret`.
 
 May import `client` and this room.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from cyclopts import App
 
+from limnos.cli import secrets
 from limnos.cli.common import DEFAULTS, Common, Yes, confirm
 from limnos.cli.login import password_asked
 from limnos.cli.output import Row, show_done, show_fields, show_rows
@@ -14,6 +15,7 @@ from limnos.cli.tree import require
 from limnos.client.values import User
 
 app = App(name="user")
+app.command(secrets.app)
 
 
 @app.command

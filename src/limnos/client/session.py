@@ -46,6 +46,7 @@ from limnos.client.roles import Roles
 from limnos.client.runs import Pipelines, Runs
 from limnos.client.schemas import Schemas
 from limnos.client.server import Server
+from limnos.client.service_accounts import ServiceAccounts
 from limnos.client.sqlpp import Statements
 from limnos.client.storage import Storage
 from limnos.client.tables import Tables
@@ -89,6 +90,7 @@ class _Resources(Generic[S]):
         self.tokens = Tokens(sender, scope)
         self.storage = Storage(sender, scope)
         self.logins = Logins(sender, scope)
+        self.service_accounts = ServiceAccounts(sender, scope)
         self.tasks = Tasks(sender, scope)
         self.imports = Imports(sender, scope)
         self.trash = Trash(sender, scope)

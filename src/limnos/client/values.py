@@ -493,6 +493,24 @@ class Session(msgspec.Struct, frozen=True):
     refresh_expires_in_s: int | None = None
 
 
+class SecretInfo(msgspec.Struct, frozen=True):
+    """A secret of a service account, without its text."""
+
+    id: int | str
+    created_at: int | float | str | None = None
+    expires_at: int | float | str | None = None
+    ended: bool = False
+
+
+class NewSecret(msgspec.Struct, frozen=True):
+    """A secret just made, as a client's `credential` wants it; it is never shown again."""
+
+    id: int | str
+    client_id: str
+    client_secret: str
+    expires_at: int | float | str | None = None
+
+
 class ObjectName(msgspec.Struct, frozen=True):
     """An object of a decision: its kind, and its path for people."""
 

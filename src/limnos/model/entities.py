@@ -91,7 +91,7 @@ class Ruled(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """An API token; only the hash of its secret is known.
+    """A token of this server's; only the hash of its secret is known.
 
     `root_id` is the first of the line of tokens, each made with the one before: it tells for whom the line began.
     """
@@ -106,6 +106,10 @@ class Token(msgspec.Struct, frozen=True):
     trust: Trust
     root_id: int
     purpose: Purpose = Purpose.API
+
+    def is_over(self, now_ms: int) -> bool:
+        """Say whether its time is over, by the store's clock in milliseconds since 1970."""
+        return self.expires_at is not None and self.expires_at <= now_ms
 
 
 class Password(msgspec.Struct, frozen=True):

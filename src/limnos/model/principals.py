@@ -51,6 +51,10 @@ class Purpose(StrEnum):
     """Given by a login, for a while."""
     REFRESH = "refresh"
     """Given by a login, to ask for the next session; it opens nothing else."""
+    CLIENT = "client"
+    """A service account's secret: access is asked for with it, and it opens nothing else."""
+    ACCESS = "access"
+    """Given for a service account's secret, for a while; its root is the secret."""
 
 
 class Identity(NamedTuple):

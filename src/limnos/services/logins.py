@@ -16,9 +16,10 @@ from limnos.access.authentication import ANONYMOUS, Credential, hash_secret, new
 from limnos.access.passwords import NOBODYS, check_password, hashed, is_password
 from limnos.model.decisions import Decision, Factor
 from limnos.model.entities import Password, Token
-from limnos.model.errors import Forbidden, Unauthenticated
+from limnos.model.errors import AlreadyExists, Forbidden, Unauthenticated
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import Purpose, Trust, is_name
+from limnos.model.privileges import shown
 from limnos.services.context import Context
 from limnos.services.scene import Scope
 from limnos.services.tokens import refuse_former, worth_of
@@ -95,6 +96,11 @@ def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
     tx.tokens.close(command.user)
     if command.hashed is None:
         return tx.passwords.forget(command.user)
+    if tx.tokens.secrets(command.user):
+        raise AlreadyExists(
+            f"{shown(command.user)} is a service account, which has secrets and no password: end them first",
+            kind="secret",
+        )
     tx.passwords.put(command.user, hashed=command.hashed, trust=command.trust)
     return before is not None
 

@@ -99,6 +99,12 @@ def worth_of(ctx: Context, scene: Scene, *, user: str, by_server: bool = False) 
     return (Trust.BELIEVED if ctx.credential.expires_ms is None else Trust.PROVEN), root_id
 
 
+def check_life(expires_in_s: int | None) -> None:
+    """Refuse a life that no token can have. Raises BadRequest."""
+    if expires_in_s is not None and not 0 < expires_in_s <= EXPIRES_MAX_S:
+        raise BadRequest(f"A token expires in 1 to {EXPIRES_MAX_S} seconds, or never; {expires_in_s} is not that")
+
+
 async def token_create(
     ctx: Context, *, user: str | None, name: str, expires_in_s: int | None, by_server: bool = False
 ) -> tuple[Token, str]:
@@ -106,8 +112,7 @@ async def token_create(
 
     `by_server`: the server makes it for its administrator, whose word it has by its settings.
     """
-    if expires_in_s is not None and not 0 < expires_in_s <= EXPIRES_MAX_S:
-        raise BadRequest(f"A token expires in 1 to {EXPIRES_MAX_S} seconds, or never; {expires_in_s} is not that")
+    check_life(expires_in_s)
     if user is not None:
         check_principal_name(user, Kind.USER)
     secret = new_secret()

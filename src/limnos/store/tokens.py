@@ -25,7 +25,14 @@ INSERT = Sql(
     " (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked, :trust, :root, :purpose)"
 )
 REVOKE = Sql("UPDATE token SET revoked = :revoked WHERE id = :id AND revoked <> :revoked")
-OPENED = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose <> 'api' AND revoked = :no ORDER BY id")
+OPENED = Sql(
+    f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose IN ('session', 'refresh') AND revoked = :no ORDER BY id"
+)
+SECRETS = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose = 'client' ORDER BY id")
+LINE = Sql(
+    f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND coalesce(root_id, id) = :root AND revoked = :no"
+    " AND (expires_at IS NULL OR expires_at > :now) ORDER BY id"
+)
 FORGET_OPENED = Sql("DELETE FROM token WHERE purpose <> 'api' AND expires_at < :before AND user_name = :user")
 
 
@@ -49,6 +56,11 @@ def tokens_read(user: str | None) -> Load[tuple[Token, ...]]:
     else:
         rows = yield OF_USER, {"user": user}
     return tuple(token_of(row) for row in rows)
+
+
+def secrets_read(user: str) -> Load[tuple[Token, ...]]:
+    """Read the secrets of a service account, those that were ended, too."""
+    return tuple(token_of(row) for row in (yield SECRETS, {"user": user}))
 
 
 ENDED_KEPT_MS = 86_400_000
@@ -106,8 +118,19 @@ class TokenWrites:
         opened = [token_of(row) for row in self.tx.rows(OPENED, {"user": user, "no": False})]
         return sum(self.revoke(token) for token in opened)
 
+    def secrets(self, user: str) -> list[Token]:
+        """Read the secrets of a service account that count now."""
+        rows = self.tx.rows(SECRETS, {"user": user})
+        return [token for token in map(token_of, rows) if not token.revoked and not token.is_over(self.tx.now_ms)]
+
+    def end_line(self, secret: Token) -> bool:
+        """Revoke a secret with everything that was opened or made by it; says whether it counted before."""
+        told = {"user": secret.user, "root": secret.root_id, "no": False, "now": self.tx.now_ms}
+        ended = [token.id for token in map(token_of, self.tx.rows(LINE, told)) if self.revoke(token)]
+        return secret.id in ended
+
     def forget_ended(self, user: str) -> int:
-        """Delete what logins gave a user and has been over for a day: its ids mean nothing from then on, as before."""
+        """Delete what a user was given for a while and has been over for a day: its ids mean nothing from then on, as before."""
         return self.tx.count(FORGET_OPENED, {"user": user, "before": self.tx.now_ms - ENDED_KEPT_MS})
 
     def _changed(self, operation: str, token: Token) -> None:

@@ -58,6 +58,7 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield from _runs(node, who)
     yield from _explanations()
     yield from _tokens(node, who)
+    yield from _secrets(node, who)
     yield case(f"POST {LAKE}/catalogs/{{c}}/storage/check", "catalog", "lake", "main")
     yield case(f"POST {LAKE}/catalogs/{{c}}/storage/check", "no catalog", "lake", "nowhere")
     yield case(f"GET {OWN}/storage/keys", "keys")
@@ -374,6 +375,17 @@ def _tokens(node: Node, who: str) -> Iterator[Case]:
     yield case(f"DELETE {tokens}/{{id}}", "another's", _token(node, "dummy"))
     yield case(f"DELETE {tokens}/{{id}}", "no token", "1")
     yield case(f"DELETE {tokens}/{{id}}", "one's own", _token(node, "dummy" if who == "nobody" else who))
+
+
+def _secrets(node: Node, who: str) -> Iterator[Case]:
+    secrets, robot = f"{OWN}/users/{{u}}/secrets", f"robot of {who}"
+    made = str(node.done("POST", f"{OWN}/users/robot%20of%20{who}/secrets", {})["id"])
+    yield case(f"GET {secrets}", "another's", robot)
+    yield case(f"GET {secrets}", "one's own", "dummy" if who == "nobody" else who)
+    yield case(f"POST {secrets}", "another's", robot, body={})
+    yield case(f"POST {secrets}", "one's own", "dummy" if who == "nobody" else who, body={})
+    yield case(f"DELETE {secrets}/{{id}}", "no secret", robot, "1")
+    yield case(f"DELETE {secrets}/{{id}}", "another's", robot, made)
 
 
 def _token(node: Node, user: str) -> str:

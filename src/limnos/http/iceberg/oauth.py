@@ -1,4 +1,4 @@
-"""OAuth's client credentials: what clients send whose user wrote `credential=`; an API token is the secret.
+"""OAuth's client credentials: what clients send whose user wrote `credential=`; a service account's secret, or an API token as one.
 
 May import `services`, `model` and the shared modules of `limnos.http`. RFC 6749 (sections 2.3.1, 4.4, 5) and RFC 8693 (token exchange, by
 which clients ask for a token again). The specification keeps this route for such clients only; errors have OAuth's shape, not Iceberg's.
@@ -13,13 +13,14 @@ from urllib.parse import parse_qsl, unquote_plus
 
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest, Unauthenticated
-from limnos.services.tokens import token_worth
+from limnos.services.service_accounts import access_again, access_by_secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.http.request import Request
     from limnos.services.context import Context
+    from limnos.services.service_accounts import Access
 
 EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type, no token
@@ -29,25 +30,34 @@ _ERRORS: Final = {400: "invalid_request", 401: "invalid_client"}
 
 
 async def token_issue(request: Request, ctx: Context) -> Response:
-    """Answer a token for client credentials, whose secret is an API token; or the same token again in exchange for itself."""
+    """Answer a token for client credentials, or in exchange for one that was given before."""
     form = _form(await request.body())
     grant_type = form.get("grant_type")
+    header = request.headers.get(b"authorization", b"").decode("latin-1")
     if grant_type == EXCHANGE:
-        client, token = "", form.get("subject_token", "")
+        access = await _exchanged(ctx, form, header)
     elif grant_type == "client_credentials":
-        client, token = _client(form, request.headers.get(b"authorization", b"").decode("latin-1"))
+        access = await access_by_secret(ctx, *_client(form, header))
     else:
         context = {} if grant_type is None else {"oauth": "unsupported_grant_type"}
         raise BadRequest(f"grant_type is client_credentials or {EXCHANGE}, not {str(grant_type)[:100]!a}", **context)
-    user, expires_in_s = await token_worth(ctx, token)
-    if client not in ("", user):
-        raise Unauthenticated(f"The secret is not a token of the client {client[:100]!a}: write credential=USER:TOKEN")
-    told: dict[str, object] = {"access_token": token, "token_type": "bearer", "issued_token_type": ACCESS_TOKEN}
-    if expires_in_s is not None:
-        told["expires_in"] = expires_in_s
+    told: dict[str, object] = {"access_token": access.token, "token_type": "bearer", "issued_token_type": ACCESS_TOKEN}
+    if access.expires_in_s is not None:
+        told["expires_in"] = access.expires_in_s
     if "scope" in form:
         told["scope"] = form["scope"]
     return json_response(told, headers=_NO_STORE)
+
+
+async def _exchanged(ctx: Context, form: Mapping[str, str], header: str) -> Access:
+    """Answer in exchange for a token; for one that is over, by the client's own secret, which Iceberg's Java client sends then."""
+    try:
+        return await access_again(ctx, text=form.get("subject_token", ""))
+    except Unauthenticated:
+        client, secret = _client(form, header)
+        if not secret:
+            raise
+    return await access_by_secret(ctx, client, secret)
 
 
 def oauth_error(error: Exception, response: Response) -> Response:

@@ -1,0 +1,39 @@
+"""Secrets of service accounts from the command line: shown once, listed without, ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import Run
+from tests.client.fake import Fake
+
+SECRETS = "/api/limnos/v1/users/etl/secrets"
+MADE = {"id": 7, "client_id": "etl", "client_secret": "lim_7_words", "expires_at": None}
+
+
+def test_a_secret_is_shown_once_or_kept_for_its_owner(fake: Fake, limnos: Run, tmp_path: Path) -> None:
+    """With `--save` it goes to a new file of mode 600 and not to the screen; a file that is there already stops it before anything is made."""
+    fake.on("POST", SECRETS, MADE)
+    file = tmp_path / "etl.secret"
+
+    shown = limnos("user", "secret", "create", "etl", "--expires-in", "2d")
+    kept = limnos("user", "secret", "create", "etl", "--save", str(file))
+    again = limnos("user", "secret", "create", "etl", "--save", str(file))
+
+    assert (shown.code, kept.code, again.code) == (0, 0, 2)
+    assert fake.asked[0].body == {"expires_in_s": 172_800}
+    assert "lim_7_words" in shown.out
+    assert "lim_7_words" not in kept.out + kept.err
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("lim_7_words\n", 0o600)
+    assert len(fake.asked) == 2
+
+
+def test_secrets_are_listed_and_ended(fake: Fake, limnos: Run) -> None:
+    """`list` has no texts; `end` tells when there was nothing in force."""
+    listed = {"id": 7, "created_at": "2026-11-21T20:00:00Z", "expires_at": None, "ended": False}
+    fake.on("GET", SECRETS, {"secrets": [listed]})
+    fake.on("DELETE", f"{SECRETS}/7", {"ended": True}).on("DELETE", f"{SECRETS}/7", {"ended": False})
+
+    assert limnos("user", "secret", "list", "etl").result == [listed]
+    assert limnos("user", "secret", "end", "etl", "7").code == 0
+    assert limnos("user", "secret", "end", "etl", "7").code == 3

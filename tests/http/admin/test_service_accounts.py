@@ -1,0 +1,210 @@
+"""Service accounts: secrets that rotate, tokens that they open, and what ends with them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import pytest
+
+from limnos.http.iceberg.oauth import EXCHANGE
+from tests.http.admin.test_logins import ask, whoami
+from tests.http.driver import API, Answer, Node, node_at
+
+OWN = "/api/limnos/v1"
+SECRETS = f"{OWN}/users/etl/secrets"
+TOKENS = "/iceberg/v1/oauth/tokens"
+
+
+@pytest.fixture
+def node(tmp_path) -> Iterator[Node]:  # noqa: ANN001
+    """A server with a user of the metalake who is a program."""
+    with node_at(tmp_path) as running:
+        ask(running, "POST", f"{API}/lake/users", {"name": "etl"})
+        yield running
+
+
+def made(node: Node, **fields: object) -> dict:
+    """Make a secret."""
+    answer = ask(node, "POST", SECRETS, fields)
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+def end(node: Node, secret: dict) -> Answer:
+    """End a secret."""
+    return ask(node, "DELETE", f"{SECRETS}/{secret['id']}")
+
+
+def form(node: Node, header: str | None = None, **fields: str) -> Answer:
+    """Ask for a token as OAuth's clients do."""
+    headers = {} if header is None else {"authorization": header}
+    return node.ask(
+        "POST",
+        TOKENS,
+        urlencode(fields).encode(),
+        user=None,
+        content_type="application/x-www-form-urlencoded",
+        **headers,
+    )
+
+
+def opened(node: Node, secret: dict) -> Answer:
+    """Show a secret."""
+    told = {"client_id": str(secret["client_id"]), "client_secret": str(secret["client_secret"])}
+    return form(node, grant_type="client_credentials", scope="catalog", **told)
+
+
+def exchanged(node: Node, token: str, header: str | None = None) -> Answer:
+    """Show a token to get the next one, as Iceberg's Java client does before the end."""
+    told = {"subject_token": token, "subject_token_type": "urn:ietf:params:oauth:token-type:access_token"}
+    return form(node, header or f"Bearer {token}", grant_type=EXCHANGE, scope="catalog", **told)
+
+
+def test_a_secret_opens_a_while_of_access(node: Node) -> None:
+    """The token is a new one with an end, and the service account's; the secret itself opens nothing, and no list shows any of them."""
+    secret = made(node)
+    answer = opened(node, secret)
+
+    assert answer.status == 200, answer.body
+    assert (answer["token_type"], answer["expires_in"], answer["scope"]) == ("bearer", 3600, "catalog")
+    assert answer.headers["cache-control"] == "no-store"
+    assert whoami(node, str(answer["access_token"])).json() == {"user": "etl"}
+    assert whoami(node, secret["client_secret"]).status == 401
+    assert "opens nothing" in whoami(node, secret["client_secret"]).json()["error"]["message"]
+    assert [each["user"] for each in ask(node, "GET", f"{OWN}/tokens?all=true").json()["tokens"]] == ["admin"]
+    (listed,) = ask(node, "GET", SECRETS).json()["secrets"]
+    assert (listed["id"], listed["ended"]) == (secret["id"], False)
+    assert secret["client_secret"] not in str(listed)
+
+
+def test_secrets_rotate(node: Node) -> None:
+    """Two count at a time; the old one is ended by command, with what it opened, while the new one's goes on."""
+    old = made(node)
+    before = str(opened(node, old)["access_token"])
+    new = made(node)
+    during = [opened(node, each).status for each in (old, new)]
+    third = ask(node, "POST", SECRETS, {})
+    after = str(opened(node, new)["access_token"])
+
+    assert end(node, old).json() == {"ended": True}
+    assert (during, third.status) == ([200, 200], 409)
+    assert (whoami(node, before).status, whoami(node, after).status) == (401, 200)
+    assert (opened(node, old).status, opened(node, new).status) == (401, 200)
+    assert exchanged(node, before).status == 401
+    assert end(node, old).json() == {"ended": False}
+    assert made(node)["client_id"] == "etl"
+
+
+def test_what_was_made_with_it_ends_with_it(node: Node) -> None:
+    """An API token that the program made for itself is of the secret's line, too: who stole a token keeps nothing."""
+    secret = made(node)
+    access = str(opened(node, secret)["access_token"])
+    kept = str(ask(node, "POST", f"{OWN}/tokens", {}, token=access)["token"])
+    assert whoami(node, kept).status == 200
+
+    end(node, secret)
+
+    assert whoami(node, kept).status == 401
+
+
+def test_a_token_is_exchanged_before_its_end(node: Node) -> None:
+    """The next one is another one; the last one goes on until its own end. Neither a secret nor what is wrong is exchanged."""
+    secret = made(node)
+    first = str(opened(node, secret)["access_token"])
+    second = exchanged(node, first)
+
+    assert second.status == 200
+    assert second["access_token"] != first
+    assert [whoami(node, each).status for each in (first, str(second["access_token"]))] == [200, 200]
+    assert exchanged(node, secret["client_secret"]).status == 401
+    assert exchanged(node, first[:-2]).status == 401
+
+
+def test_a_token_that_is_over_is_exchanged_by_the_secret(node: Node) -> None:
+    """So Iceberg's Java client goes on after a sleep: Basic with the client's secret, the ended token as subject."""
+    secret = made(node)
+    access = str(opened(node, secret)["access_token"])
+    ask(node, "DELETE", f"{OWN}/tokens/{access.split('_')[1]}", token=access)
+    basic = base64.b64encode(f"etl:{secret['client_secret']}".encode()).decode()
+    wrong = base64.b64encode(b"etl:lim_1_wrong").decode()
+    other = base64.b64encode(f"admin:{secret['client_secret']}".encode()).decode()
+
+    following = exchanged(node, access, f"Basic {basic}")
+
+    assert whoami(node, access).status == 401
+    assert following.status == 200, following.body
+    assert whoami(node, str(following["access_token"])).json() == {"user": "etl"}
+    assert [exchanged(node, access, f"Basic {each}").status for each in (wrong, other)] == [401, 401]
+
+
+def test_ends_with_its_secret(node: Node) -> None:
+    """A secret that ends soon opens nothing beyond that."""
+    answer = opened(node, made(node, expires_in_s=60))
+
+    assert 0 < int(str(answer["expires_in"])) <= 60
+
+
+def test_only_service_admins(node: Node) -> None:
+    """Neither others nor the service account make, see or end secrets; nobody makes themself one."""
+    secret = made(node)
+    access = str(opened(node, secret)["access_token"])
+    bob = str(ask(node, "POST", f"{OWN}/tokens", {"user": "bob"})["token"])
+
+    for token in (access, bob):
+        assert ask(node, "GET", SECRETS, token=token).status == 403
+        assert ask(node, "POST", SECRETS, {}, token=token).status == 403
+        assert ask(node, "DELETE", f"{SECRETS}/{secret['id']}", token=token).status == 403
+    assert ask(node, "POST", f"{OWN}/users/admin/secrets", {}).status == 400
+    assert opened(node, secret).status == 200
+
+
+def test_a_password_or_secrets(node: Node) -> None:
+    """Who has the one is not given the other; taking a password away that is none ends no secret."""
+    words = {"password": "a few words of my own"}
+    secret = made(node)
+    ask(node, "PUT", f"{OWN}/users/ana/password", words)
+
+    assert ask(node, "PUT", f"{OWN}/users/etl/password", words).status == 409
+    assert ask(node, "POST", f"{OWN}/users/ana/secrets", {}).status == 409
+    assert ask(node, "DELETE", f"{OWN}/users/etl/password").json() == {"removed": False}
+    assert opened(node, secret).status == 200
+    end(node, secret)
+    assert ask(node, "PUT", f"{OWN}/users/etl/password", words).status == 200
+
+
+def test_bad_input(node: Node) -> None:
+    """Names with a colon, lives that are none, ids that are none or another's, unknown fields."""
+    secret = made(node)
+    bob = ask(node, "POST", f"{OWN}/users/bob/secrets").json()
+    own = ask(node, "POST", f"{OWN}/tokens", {}).json()
+
+    assert ask(node, "POST", f"{OWN}/users/a%3Ab/secrets", {}).status == 400
+    for body in ({"expires_in_s": 0}, {"expires_in_s": -1}, {"expires_in_s": 1 << 60}, {"for_ever": True}, []):
+        assert ask(node, "POST", SECRETS, body).status == 400
+    for number in ("x", "1", str(bob["id"]), str(own["id"]), "9" * 30):
+        assert ask(node, "DELETE", f"{SECRETS}/{number}").status == 404
+    assert [opened(node, each).status for each in (secret, bob)] == [200, 200]
+
+
+def test_a_successor_of_the_name_gets_nothing(node: Node) -> None:
+    """Removed and added again: what the old secret opens is void for the new user."""
+    secret = made(node)
+    ask(node, "DELETE", f"{API}/lake/users/etl")
+    ask(node, "POST", f"{API}/lake/users", {"name": "etl"})
+
+    access = str(opened(node, secret)["access_token"])
+
+    assert ask(node, "GET", f"{API}/lake", token=access).status == 401
+    assert ask(node, "GET", f"{API}/lake", token=str(opened(node, made(node))["access_token"])).status == 200
+
+
+def test_a_disabled_service_account_is_refused(node: Node) -> None:
+    """At the next request, whatever it was given before."""
+    secret = made(node)
+    access = str(opened(node, secret)["access_token"])
+    ask(node, "PATCH", f"{OWN}/metalakes/lake/users/etl", {"enabled": False})
+
+    assert ask(node, "GET", f"{API}/lake", token=access).status == 403
+    assert ask(node, "GET", f"{API}/lake", token=str(opened(node, secret)["access_token"])).status == 403

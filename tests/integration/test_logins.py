@@ -1,0 +1,55 @@
+"""Signing in with a password as people do, on two nodes over one store: a session of one counts at the other, and ends there as well."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.authority import Authority
+from tests.integration.live import LIMNOS, serving
+
+WORDS = "a few words of my own"
+
+
+def limnos(file: Path, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command line with profiles of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIMNOS")}
+    return subprocess.run(
+        [*LIMNOS, *words], input=typed, capture_output=True, text=True, timeout=60, check=False,
+        env={**kept, "LIMNOS_PROFILES": str(file)},
+    )  # fmt: skip
+
+
+def test_a_session_by_the_command_line_over_tls(tmp_path: Path) -> None:
+    """The administrator sets a password, ana signs in at one node, is known at the other, is disabled, and has the password changed."""
+    authority, pair = Authority(tmp_path), (tmp_path / "lake.pem", tmp_path / "lake.key")
+    authority.give(*pair)
+    flags = ("--certificate", str(pair[0]), "--key", str(pair[1]))
+    (tmp_path / "two").mkdir(mode=0o700)
+    ana, root = tmp_path / "ana.json", tmp_path / "root.json"
+    with (
+        serving(tmp_path / "data", *flags) as one,
+        serving(tmp_path / "two" / "data", *flags, "--database", f"sqlite:///{one.data}/limnos.db") as two,
+    ):
+        believed = ("--ca-file", str(authority.file))
+        admin = ("--uri", one.uri, "--token-file", str(one.data / "admin.token"), *believed)
+        assert limnos(root, "user", "add", "ana", *admin).returncode == 0
+        assert limnos(root, "user", "password", "ana", *admin, typed=f"{WORDS}\n").returncode == 0
+        signed = limnos(ana, "login", "ana", "--uri", one.uri, *believed, typed=f"{WORDS}\n")
+        assert signed.returncode == 0, signed.stderr
+        token = ana.read_text().split('"token": "')[1].split('"')[0]
+
+        def at_two() -> int:
+            return limnos(root, "ls", "--uri", two.uri, "--token", token, *believed).returncode
+
+        known, at_other = limnos(ana, "whoami"), at_two()
+        limnos(root, "user", "disable", "ana", *admin)
+        disabled = (limnos(ana, "ls").returncode, at_two())
+        limnos(root, "user", "enable", "ana", *admin)
+        enabled = at_two()
+        limnos(root, "user", "password", "ana", *admin, typed="another few words\n")
+        ended = (limnos(ana, "whoami").returncode, at_two())
+
+    assert "ana" in known.stdout
+    assert (at_other, disabled, enabled, ended) == (0, (4, 4), 0, (4, 4))

@@ -1,0 +1,148 @@
+"""Passwords at two nodes over one store: a session opened at one counts at the other, and whatever ends it ends it at the next request there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.nodes.process import Process
+from tests.nodes.stores import Cluster
+from tests.nodes.wire import GRAVITINO, OWN, Wire
+
+WORDS = "a few words of my own"
+OTHERS = "another few words"
+ROUNDS = 5
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def nodes(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Process, Process]]:
+    """Two nodes over one store that believe no name that is only said."""
+    cluster = Cluster() if request.param == "postgresql" else None
+    directory = tmp_path_factory.mktemp(request.param)
+    env = {"LIMNOS__ACCESS__AUTHENTICATION": "token"}
+    database = cluster.database() if cluster else None
+    pair = tuple(Process(directory / "data", log=directory / f"{i}.log", database=database, env=env) for i in (0, 1))
+    try:
+        for node in pair:
+            node.start()
+        yield pair[0], pair[1]
+    finally:
+        for node in pair:
+            node.stop()
+        if cluster is not None:
+            cluster.stop()
+
+
+@pytest.fixture
+def admins(nodes: tuple[Process, Process]) -> Iterator[tuple[Wire, Wire]]:
+    """The administrator at each node; ana is a member of the metalake and has a password, as at first."""
+    one, two = (Wire(node.uri, token=nodes[0].token) for node in nodes)
+    one.do("POST", f"{GRAVITINO}/users", {"name": "ana"}, fine=(409,))
+    set_password(one, WORDS)
+    yield one, two
+    one.close()
+    two.close()
+
+
+def set_password(admin: Wire, words: str) -> None:
+    """Give ana a password."""
+    admin.do("PUT", f"{OWN}/users/ana/password", {"password": words})
+
+
+def log_in(node: Process, words: str = WORDS) -> dict[str, object]:
+    """Open a session of ana's. AssertionError where that is refused."""
+    status, body = ask_login(node, {"user": "ana", "password": words})
+    assert status == 200, body
+    return body
+
+
+def ask_login(node: Process, body: dict[str, object]) -> tuple[int, dict[str, object]]:
+    """Ask for a session."""
+    wire = Wire(node.uri, user="nobody")
+    wire._headers = {}
+    try:
+        answer = wire.ask("POST", f"{OWN}/login", body)
+        return answer.status, answer.body
+    finally:
+        wire.close()
+
+
+def statuses(nodes: tuple[Process, Process], session: dict[str, object]) -> list[int]:
+    """What each node tells the session's bearer of the metalake."""
+    told = []
+    for node in nodes:
+        wire = Wire(node.uri, token=str(session["token"]))
+        told.append(wire.ask("GET", GRAVITINO).status)
+        wire.close()
+    return told
+
+
+def test_a_session_counts_at_both_nodes(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
+    """Opened at either, known at both at once; what refreshes it does so at the other one."""
+    for number in range(ROUNDS):
+        here, there = nodes[number % 2], nodes[1 - number % 2]
+        session = log_in(here)
+        assert statuses(nodes, session) == [200, 200]
+        status, following = ask_login(there, {"refresh_token": session["refresh_token"]})
+        assert status == 200
+        assert statuses(nodes, following) == [200, 200]
+
+
+def test_a_disabled_user_is_refused_at_both(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
+    """Disabled by way of one node: the next request at either is refused, also of a session that is opened meanwhile; enabled again, it goes on."""
+    for number in range(ROUNDS):
+        session = log_in(nodes[number % 2])
+        assert statuses(nodes, session) == [200, 200]
+
+        admins[number % 2].do("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
+        assert statuses(nodes, session) == [403, 403]
+        assert statuses(nodes, log_in(nodes[1 - number % 2])) == [403, 403]
+        admins[1 - number % 2].do("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": True})
+        assert statuses(nodes, session) == [200, 200]
+
+
+def test_a_changed_password_ends_sessions_at_both(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
+    """Changed by way of one node: sessions of both nodes are over at the next request, and so is what refreshes them."""
+    for number in range(ROUNDS):
+        words, following = (WORDS, OTHERS) if number % 2 == 0 else (OTHERS, WORDS)
+        sessions = [log_in(node, words) for node in nodes]
+        assert [statuses(nodes, each) for each in sessions] == [[200, 200]] * 2
+
+        set_password(admins[number % 2], following)
+        assert [statuses(nodes, each) for each in sessions] == [[401, 401]] * 2
+        for node in nodes:
+            assert [ask_login(node, {"refresh_token": each["refresh_token"]})[0] for each in sessions] == [401, 401]
+            assert ask_login(node, {"user": "ana", "password": words})[0] == 401
+
+
+def test_an_ended_session_is_over_at_both(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
+    """Signing out at one node is signing out at the other; another session of the same user goes on."""
+    for number in range(ROUNDS):
+        other, session = log_in(nodes[0]), log_in(nodes[1])
+        assert statuses(nodes, session) == [200, 200]
+        wire = Wire(nodes[number % 2].uri, token=str(session["token"]))
+        for text in (session["refresh_token"], session["token"]):
+            wire.do("DELETE", f"{OWN}/tokens/{str(text).split('_')[1]}")
+        wire.close()
+
+        assert statuses(nodes, session) == [401, 401]
+        assert [ask_login(node, {"refresh_token": session["refresh_token"]})[0] for node in nodes] == [401, 401]
+        assert statuses(nodes, other) == [200, 200]
+
+
+def test_a_successor_of_the_name_gets_nothing_by_the_old_password(
+    nodes: tuple[Process, Process], admins: tuple[Wire, Wire]
+) -> None:
+    """Removed at one node and added again at the other: neither the session nor one opened by the old password opens the new user's metalake."""
+    session = log_in(nodes[0])
+    assert statuses(nodes, session) == [200, 200]
+    admins[0].do("DELETE", f"{GRAVITINO}/users/ana")
+    admins[1].do("POST", f"{GRAVITINO}/users", {"name": "ana"})
+
+    assert statuses(nodes, session) == [401, 401]
+    assert statuses(nodes, log_in(nodes[1])) == [401, 401]
+    set_password(admins[0], WORDS)
+    assert statuses(nodes, log_in(nodes[1])) == [200, 200]
