@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +13,7 @@ from tests.nodes.wire import GRAVITINO, OWN, Wire
 
 WORDS = "a few words of my own"
 OTHERS = "another few words"
-ROUNDS = int(os.environ.get("LIMNOS_TEST_LOGINS", "2"))
+ROUNDS = int(os.environ.get("LIMNOS_TEST_ROUNDS", "2"))
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
