@@ -125,8 +125,8 @@ class TokenWrites:
 
     def end_line(self, secret: Token) -> bool:
         """Revoke a secret with everything that was opened or made by it; says whether it counted before."""
-        told = {"user": secret.user, "root": secret.root_id, "no": False, "now": self.tx.now_ms}
-        ended = [token.id for token in map(token_of, self.tx.rows(LINE, told)) if self.revoke(token)]
+        rows = self.tx.rows(LINE, {"user": secret.user, "root": secret.root_id, "no": False, "now": self.tx.now_ms})
+        ended = [token.id for token in map(token_of, rows) if self.revoke(token)]
         return secret.id in ended
 
     def forget_ended(self, user: str) -> int:
