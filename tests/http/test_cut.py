@@ -272,7 +272,6 @@ def furnish(node: Node) -> dict[str, str]:
     kept = node.done("POST", f"{LANCE}$kept/declare", {"properties": {"managed_versioning": "true"}})
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
     node.done("PUT", f"{OWN}/users/ana/password", {"password": WORDS})
-    secret = node.done("POST", f"{OWN}/users/robot/secrets", {})
     hook = node.done("POST", HOOKS, {"url": "https://hooks.example.com/old"})
     (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
     node.done("POST", SPACES, {"namespace": ["kept"]})
