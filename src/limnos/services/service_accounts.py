@@ -143,7 +143,7 @@ def _manage(scene: Scene) -> Decision:
     return scene.require(Action.TOKEN_MANAGE_OTHERS, ())
 
 
-async def access_by_secret(ctx: Context, client: str, text: str) -> Access:
+async def access_by_secret(ctx: Context, *, client: str, text: str) -> Access:
     """Answer what a client's secret opens: a new token for a service account's; an API token itself. An empty `client` is anybody.
 
     Raises Unauthenticated.

@@ -35,9 +35,10 @@ async def token_issue(request: Request, ctx: Context) -> Response:
     grant_type = form.get("grant_type")
     header = request.headers.get(b"authorization", b"").decode("latin-1")
     if grant_type == EXCHANGE:
-        access = await _exchanged(ctx, form, header)
+        access = await _exchanged(ctx, form, header=header)
     elif grant_type == "client_credentials":
-        access = await access_by_secret(ctx, *_client(form, header))
+        client, secret = _client(form, header)
+        access = await access_by_secret(ctx, client=client, text=secret)
     else:
         context = {} if grant_type is None else {"oauth": "unsupported_grant_type"}
         raise BadRequest(f"grant_type is client_credentials or {EXCHANGE}, not {str(grant_type)[:100]!a}", **context)
@@ -49,7 +50,7 @@ async def token_issue(request: Request, ctx: Context) -> Response:
     return json_response(told, headers=_NO_STORE)
 
 
-async def _exchanged(ctx: Context, form: Mapping[str, str], header: str) -> Access:
+async def _exchanged(ctx: Context, form: Mapping[str, str], *, header: str) -> Access:
     """Answer in exchange for a token; for one that is over, by the client's own secret, which Iceberg's Java client sends then."""
     try:
         return await access_again(ctx, text=form.get("subject_token", ""))
@@ -57,7 +58,7 @@ async def _exchanged(ctx: Context, form: Mapping[str, str], header: str) -> Acce
         client, secret = _client(form, header)
         if not secret:
             raise
-    return await access_by_secret(ctx, client, secret)
+    return await access_by_secret(ctx, client=client, text=secret)
 
 
 def oauth_error(error: Exception, response: Response) -> Response:
