@@ -1,11 +1,13 @@
 """An issuer of tokens for tests: Authlib's authorization server behind a real socket, with discovery, keys and client credentials.
 
 A client's id is the user's name, its secret `secret of NAME`. Keys rotate, the issuer goes away or falls silent when a test says so.
+People sign in by the public client `TERMINAL`, on a device: a test says yes or no for them (`answers`).
 """
 
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Iterator
@@ -15,12 +17,20 @@ from typing import Any
 import flask
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.oauth2.rfc6749 import ClientMixin, grants
+from authlib.oauth2.rfc7009 import RevocationEndpoint
+from authlib.oauth2.rfc8628 import (
+    DEVICE_CODE_GRANT_TYPE,
+    DeviceAuthorizationEndpoint,
+    DeviceCodeGrant,
+    DeviceCredentialDict,
+)
 from authlib.oauth2.rfc9068 import JWTBearerTokenGenerator
 from joserfc import jwk, jwt
 from werkzeug.serving import make_server
 
 AUDIENCE = "limnos"
 LIFE_S = 3600
+TERMINAL = "terminal"
 logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no line for each request
 
 
@@ -39,11 +49,13 @@ class Application(ClientMixin):  # type: ignore[misc]
         return client_secret == f"secret of {self.client_id}"
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
-        """Any way to authenticate is fine."""
-        return True
+        """Any way to authenticate is fine, but that only the terminal's client has no secret."""
+        return (method == "none") is (self.client_id == TERMINAL)
 
     def check_grant_type(self, grant_type: str) -> bool:
-        """Client credentials alone."""
+        """Client credentials, or what a terminal does."""
+        if self.client_id == TERMINAL:
+            return grant_type in (DEVICE_CODE_GRANT_TYPE, "refresh_token")
         return grant_type == "client_credentials"
 
     def get_allowed_scope(self, scope: str) -> str:
@@ -55,6 +67,32 @@ class Credentials(grants.ClientCredentialsGrant):  # type: ignore[misc]
     """Secrets come in a header or in the form."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
+
+
+class Person:
+    """A user of the issuer, as Authlib wants it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def get_user_id(self) -> str:
+        """What tokens say as `sub`."""
+        return self.name
+
+
+class Kept:
+    """What a session is refreshed with, as Authlib wants it; each is good once."""
+
+    def __init__(self, text: str, user: str) -> None:
+        self.text, self.user = text, user
+
+    def check_client(self, client: Application) -> bool:
+        """Whether it is the client's."""
+        return client.client_id == TERMINAL
+
+    def get_scope(self) -> str:
+        """What it is for."""
+        return "openid offline_access"
 
 
 class Issuer:
@@ -69,6 +107,11 @@ class Issuer:
         self.silent = threading.Event()
         self.broken = False
         self.life_s = LIFE_S
+        self.answers: list[tuple[str, bool] | str | None] = []
+        """What happens at each question of a terminal, in this order: a user says yes or no, a word of RFC 8628, or nothing yet."""
+        self.kept: dict[str, Kept] = {}
+        """By what sessions are refreshed now."""
+        self.begun: dict[str, DeviceCredentialDict] = {}
         self.server = make_server("127.0.0.1", 0, self._app(), threaded=True)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
@@ -90,9 +133,14 @@ class Issuer:
         self.published = [key, *(self.published if keep else [])]
         self.key = key
 
+    def _keep(self, token: dict[str, Any], request: Any) -> None:  # noqa: ANN401 - Authlib's
+        text = token.get("refresh_token")
+        if text is not None:
+            self.kept[text] = Kept(text, request.user.name)
+
     def _app(self) -> flask.Flask:
         app = flask.Flask("issuer")
-        server = AuthorizationServer(app, query_client=Application, save_token=lambda *_: None)
+        server = AuthorizationServer(app, query_client=Application, save_token=self._keep)
         server.register_grant(Credentials)
         issuer = self
 
@@ -100,22 +148,38 @@ class Issuer:
             def get_jwks(self) -> Any:  # noqa: ANN401 - Authlib's
                 return issuer.key
 
-            def get_extra_claims(self, client: Application, *_: object) -> dict[str, object]:
-                return {"groups": issuer.groups.get(client.client_id, [])}
+            def get_extra_claims(self, client: Application, _grant: str, user: Person | None, _scope: str) -> Any:  # noqa: ANN401
+                return {"groups": issuer.groups.get(user.name if user else client.client_id, [])}
 
             def get_audiences(self, *_: object) -> str:
                 return AUDIENCE
 
+        server.register_endpoint(_beginning(issuer))
+        server.register_endpoint(_revoking(issuer))
+        for grant in (_by_device(issuer), _by_refreshing(issuer)):
+            server.register_grant(grant)
+
+        @app.post("/device")
+        def device() -> Any:  # noqa: ANN401
+            return server.create_endpoint_response("device_authorization")
+
+        @app.post("/revoke")
+        def revoke() -> Any:  # noqa: ANN401
+            return server.create_endpoint_response("revocation")
+
         @app.post("/token")
         def token() -> Any:  # noqa: ANN401 - Flask's
-            tokens = Tokens(issuer=issuer.url)
+            tokens = Tokens(issuer=issuer.url, refresh_token_generator=lambda **_: secrets.token_urlsafe(16))
             tokens.expires_generator = lambda *_: issuer.life_s
             server.register_token_generator("default", tokens)
             return server.create_token_response()
 
         @app.get("/.well-known/openid-configuration")
         def discovery() -> Any:  # noqa: ANN401
-            return {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys", "token_endpoint": issuer.token_url}
+            names = ("jwks_uri", "device_authorization_endpoint", "revocation_endpoint")
+            told = {name: f"{issuer.url}/{name.partition('_')[0].replace('jwks', 'keys')}" for name in names}
+            told["revocation_endpoint"] = f"{issuer.url}/revoke"
+            return {"issuer": issuer.url, "token_endpoint": issuer.token_url, **told}
 
         @app.get("/keys")
         def keys() -> Any:  # noqa: ANN401
@@ -129,6 +193,67 @@ class Issuer:
 
     silent_now = False
     """Whether it takes connections and says nothing, until `silent` is set."""
+
+
+def _beginning(issuer: Issuer) -> type[DeviceAuthorizationEndpoint]:
+    class Beginning(DeviceAuthorizationEndpoint):  # type: ignore[misc]
+        INTERVAL = 0
+
+        def get_verification_uri(self) -> str:
+            return f"{issuer.url}/activate"
+
+        def save_device_credential(self, client_id: str, scope: str, data: dict[str, Any]) -> None:
+            told = {**data, "client_id": client_id, "scope": scope, "expires_at": time.time() + data["expires_in"]}
+            issuer.begun[data["device_code"]] = DeviceCredentialDict(told)
+
+    return Beginning
+
+
+def _by_device(issuer: Issuer) -> type[DeviceCodeGrant]:
+    class ByDevice(DeviceCodeGrant):  # type: ignore[misc]
+        def query_device_credential(self, device_code: str) -> DeviceCredentialDict | None:
+            return issuer.begun.get(device_code)
+
+        def query_user_grant(self, _user_code: str) -> tuple[Person, bool] | None:
+            answer = issuer.answers[0] if issuer.answers else None
+            if isinstance(answer, tuple):
+                return Person(answer[0]), answer[1]
+            return None
+
+        def should_slow_down(self, _credential: object) -> bool:
+            return bool(issuer.answers) and issuer.answers.pop(0) == "slow_down"
+
+    return ByDevice
+
+
+def _by_refreshing(issuer: Issuer) -> type[grants.RefreshTokenGrant]:
+    class ByRefreshing(grants.RefreshTokenGrant):  # type: ignore[misc]
+        TOKEN_ENDPOINT_AUTH_METHODS = ("none",)
+        INCLUDE_NEW_REFRESH_TOKEN = True
+
+        def authenticate_refresh_token(self, text: str) -> Kept | None:
+            return issuer.kept.get(text)
+
+        def authenticate_user(self, kept: Kept) -> Person:
+            return Person(kept.user)
+
+        def revoke_old_credential(self, kept: Kept) -> None:
+            issuer.kept.pop(kept.text, None)
+
+    return ByRefreshing
+
+
+def _revoking(issuer: Issuer) -> type[RevocationEndpoint]:
+    class Revoking(RevocationEndpoint):  # type: ignore[misc]
+        CLIENT_AUTH_METHODS = ("none",)
+
+        def query_token(self, text: str, _hint: str | None) -> Kept | None:
+            return issuer.kept.get(text)
+
+        def revoke_token(self, kept: Kept, _request: object) -> None:
+            issuer.kept.pop(kept.text, None)
+
+    return Revoking
 
 
 def new_key(name: str) -> jwk.RSAKey:

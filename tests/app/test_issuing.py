@@ -173,3 +173,12 @@ def test_documents_that_are_none(issuer: Issuer, monkeypatch: pytest.MonkeyPatch
     for checker in (other, keys(issuer)):
         with pytest.raises(Unavailable):
             run(checker.identity(issuer.token("ana")))
+
+
+def test_the_public_client_is_the_settings(issuer: Issuer) -> None:
+    """People's programs are told the issuer with the client by which they sign in there, where the settings name one."""
+    named = keys(issuer, client_id="terminal", scope="openid").client
+
+    assert keys(issuer).client is None
+    assert named is not None
+    assert named._asdict() == {"authority": issuer.url, "clientId": "terminal", "scope": "openid"}

@@ -14,15 +14,18 @@ EXTENSIONS = ("avro", "httpfs", "iceberg")
 
 
 @contextmanager
-def attached(server: LiveServer, *, catalog: str = "main") -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give DuckDB with a catalog of the server's attached as `lake`, by the administrator's token."""
+def attached(
+    server: LiveServer, *, catalog: str = "main", secret: str | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give DuckDB with a catalog of the server's attached as `lake`, by the administrator's token, or a secret of DuckDB's."""
     # Nothing may be fetched at run time: what is loaded is what the lock file pins.
     with duckdb.connect() as connection:
         connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
         for name in EXTENSIONS:
             folder = files(f"duckdb_extension_{name}") / "extensions" / f"v{duckdb.__version__}"
             connection.load_extension(str(folder / f"{name}.duckdb_extension"))
-        connection.execute(f"CREATE SECRET admin (TYPE iceberg, TOKEN '{server.token}')")
+        told = f"TYPE iceberg, TOKEN '{server.token}'" if secret is None else secret
+        connection.execute(f"CREATE SECRET admin ({told})")
         connection.execute(
             f"ATTACH '{catalog}' AS lake (TYPE iceberg, ENDPOINT '{server.uri}/iceberg', SECRET admin,"
             " ACCESS_DELEGATION_MODE 'none', SUPPORT_NESTED_NAMESPACES true)"

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import os
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from tests.issuer import AUDIENCE, Issuer, issuing
+from tests.integration.live import LIMNOS
+from tests.issuer import AUDIENCE, TERMINAL, Issuer, issuing
 from tests.nodes.process import Process
 from tests.nodes.stores import Cluster
 from tests.nodes.wire import GRAVITINO, PREFIX, Wire, namespace_body, rights_body, rights_path
 
 ROUNDS = 10
-CALLERS = 16
+CALLERS = 64
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +40,7 @@ def nodes(
     told = {
         "ACCESS__AUTHENTICATION": "token", "OIDC__ISSUER": issuer.url, "OIDC__AUDIENCES": f"other,{AUDIENCE}",
         "OIDC__GROUPS_CLAIM": "groups", "OIDC__METALAKES": "lake", "OIDC__REFRESH_S": "1", "OIDC__TIMEOUT_S": "30",
+        "OIDC__CLIENT_ID": TERMINAL,
     }  # fmt: skip
     env = {f"LIMNOS__{name}": value for name, value in told.items()}
     database = cluster.database() if cluster else None
@@ -115,8 +122,10 @@ def test_keys_rotate_under_load(nodes: tuple[Process, Process], issuer: Issuer) 
 
 def test_what_is_no_token_of_the_issuer(nodes: tuple[Process, Process], issuer: Issuer) -> None:
     """Tokens for others, of others, expired or huge are 401 in the protocol's own words; Basic does not count here."""
+    none = base64.urlsafe_b64encode(json.dumps({"alg": "none", "kid": issuer.key.kid}).encode()).decode().rstrip("=")
+    claims = issuer.token("ana").split(".")[1]
     wrong = [
-        issuer.token("ana", aud="somebody else"), issuer.token("ana", iss="https://other.example.com"),
+        issuer.token("ana", aud="somebody else"), f"{none}.{claims}.", f"{none}.{claims}.{claims}", issuer.token("ana", iss="https://other.example.com"),
         issuer.token("ana", exp=1_700_000_000), issuer.token("anonymous"), issuer.token("ana", pad="x" * 20_000), "a.b.c",
     ]  # fmt: skip
 
@@ -149,4 +158,32 @@ def test_pyiceberg_signs_in_by_its_own_setting(nodes: tuple[Process, Process], i
     )  # fmt: skip
 
     assert catalog.list_namespaces() == [("sea",)]
+    issuer.groups = {}
+
+
+def test_somebody_signs_in_in_a_browser(nodes: tuple[Process, Process], issuer: Issuer, tmp_path: Path) -> None:
+    """`limnos login --device` needs the server's address alone; the session counts at both nodes, and goes on by itself."""
+    issuer.answers, issuer.groups = [("ana", True)], {"ana": ["crew"]}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIMNOS")}
+    file = tmp_path / "ana.json"
+
+    def limnos(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*LIMNOS, *words],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env={**kept, "LIMNOS_PROFILES": str(file)},
+        )
+
+    signed = limnos("login", "--device", "--uri", nodes[0].uri)
+    assert signed.returncode == 0, signed.stderr
+    token = json.loads(file.read_text())["profiles"][nodes[0].uri.partition("://")[2]]["token"]
+
+    assert f"{issuer.url}/activate" in signed.stderr
+    assert [status(node, token) for node in nodes] == [200, 200]
+    assert "sea" in limnos("ls", "main").stdout
+    assert limnos("logout").returncode == 0
+    assert not issuer.kept
     issuer.groups = {}

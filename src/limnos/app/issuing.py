@@ -16,6 +16,7 @@ import structlog
 
 from limnos.access.issued import IssuerRules, Keys, UnknownKey, identity_of, keys_of
 from limnos.model.errors import Unauthenticated, Unavailable
+from limnos.services.issuer import PublicClient
 
 if TYPE_CHECKING:
     from limnos.access.authentication import Clock
@@ -43,6 +44,9 @@ class IssuerKeys:
             settings.groups_claim,
             settings.skew_s,
         )
+        self.client = None
+        if settings.issuer is not None and settings.client_id is not None:
+            self.client = PublicClient(settings.issuer, settings.client_id, settings.scope)
         self._jwks_url = settings.jwks_url
         self._timeout_s = settings.timeout_s
         self._clock = clock

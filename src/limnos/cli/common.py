@@ -139,17 +139,44 @@ class Common:
         name, profile = found
         if profile.ends_at - time.time() > SOON_S:
             return profile.token
-        from limnos.client import Client
-
-        with Client(profile.uri, timeout_s=self.timeout, ca_file=self.ca_file or profile.ca_file) as client:
-            session = client.logins.refresh(profile.refresh_token)
-        renewed = replace(profile, token=session.token, ends_at=time.time() + session.expires_in_s)
-        profiles.write(environ, profiles.read(environ).renewed(name, renewed))
-        return session.token
+        with profiles.locked(environ):
+            profile = profiles.read(environ).profiles.get(name, profile)  # another command may have been faster
+            if profile.ends_at - time.time() <= SOON_S:
+                profile = renewed(profile, timeout_s=self.timeout, ca_file=self.ca_file)
+                profiles.write(environ, profiles.read(environ).renewed(name, profile))
+        return profile.token
 
 
 DEFAULTS = Common()
 """Stands for flags that were not given; cyclopts reads the environment all the same."""
+
+
+def renewed(profile: Profile, *, timeout_s: float, ca_file: str | None = None) -> Profile:
+    """Go on with a profile's session, at its server or at the outside issuer that it is of. Raises StoppedError, ClientError."""
+    if profile.refresh_token is None:
+        if profile.ends_at > time.time():
+            return profile
+        raise StoppedError(
+            "the session is over, and the issuer gave nothing to refresh it with",
+            code="denied",
+            hint="sign in again with 'limnos login --device'",
+        )
+    believed = ca_file or profile.ca_file
+    if profile.outside is not None:
+        from limnos.cli import issuers
+
+        granted = issuers.refresh(profile.outside, profile.refresh_token, reach=issuers.Reach(timeout_s, believed))
+        return replace(
+            profile,
+            token=granted.token,
+            ends_at=time.time() + granted.expires_in_s,
+            refresh_token=granted.refresh_token or profile.refresh_token,
+        )
+    from limnos.client import Client
+
+    with Client(profile.uri, timeout_s=timeout_s, ca_file=believed) as client:
+        session = client.logins.refresh(profile.refresh_token)
+    return replace(profile, token=session.token, ends_at=time.time() + session.expires_in_s)
 
 
 def read_token(file: Path) -> str:

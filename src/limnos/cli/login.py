@@ -14,36 +14,69 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from limnos.cli import profiles
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli import issuers, profiles
+from limnos.cli.common import DEFAULTS, Common, renewed
 from limnos.cli.failures import StoppedError, UsageError
-from limnos.cli.output import show_done, show_rows
-from limnos.cli.profiles import Profile
+from limnos.cli.output import show_done, show_rows, visible
+from limnos.cli.profiles import Outside, Profile
 from limnos.client import Client, ClientError
 from limnos.client.values import Session
 
 app = App(name="profile")
 
+Device = Annotated[
+    bool, Parameter(name="--device", negative="", help="Sign in at the server's outside issuer, in a browser.")
+]
 Named = Annotated[str | None, Parameter(name="--profile", help="Its name; else that of the server's host.")]
 
 
-def login(user: str, /, *, profile: Named = None, common: Common = DEFAULTS) -> None:
-    """Sign in with a password; from then on commands are yours until the session ends.
+def login(
+    user: str | None = None, /, *, device: Device = False, profile: Named = None, common: Common = DEFAULTS
+) -> None:
+    """Sign in with a password, or in a browser; from then on commands are yours until the session ends.
 
     Parameters
     ----------
     user
-        The user. The password is asked for, or read from standard input.
+        The user. The password is asked for, or read from standard input. With `--device` the issuer says who it is.
     """
+    if (user is None) is not device:
+        raise UsageError("a user signs in with a password, --device in a browser", hint="give one of USER and --device")
+    made = _by_device(common) if user is None else _by_password(user, common)
+    name = profile or common.address.partition("://")[2].partition("/")[0]
+    profiles.write(os.environ, profiles.read(os.environ).put(name, made))
+    show_done(f"signed in to {common.address} as {made.user}", {"profile": name, "user": made.user}, shape=common.shape)
+
+
+def _by_password(user: str, common: Common) -> Profile:
     password = password_asked("Password: ")
     with Client(common.address, ca_file=common.believed, timeout_s=common.timeout) as client:
         found = client.logins.login(user, password)
-    name = profile or common.address.partition("://")[2].partition("/")[0]
-    made = _profile(found, common)
-    profiles.write(os.environ, profiles.read(os.environ).put(name, made))
-    show_done(
-        f"signed in to {common.address} as {found.user}", {"profile": name, "user": found.user}, shape=common.shape
-    )
+    return _profile(found, common)
+
+
+def _by_device(common: Common) -> Profile:
+    """Sign in at the server's issuer in a browser, and ask the server whom it takes the token's bearer for."""
+    with Client(common.address, ca_file=common.believed, timeout_s=common.timeout) as client:
+        issuer = client.server.issuer()
+    if issuer is None:
+        raise StoppedError(
+            f"{common.address} names no issuer to sign in at in a browser",
+            hint="'limnos login USER' asks for a password; an operator sets oidc.issuer and oidc.client_id",
+        )
+    reach = issuers.Reach(common.timeout, common.believed)
+    issuers.check_address(issuer.url)
+    endpoints = issuers.endpoints_of(issuer.url, reach=reach)
+    granted = issuers.sign_in(endpoints, issuer.client_id, scope=issuer.scope, show=_say, reach=reach)
+    with Client(common.address, token=granted.token, ca_file=common.believed, timeout_s=common.timeout) as client:
+        user = client.whoami()
+    outside = Outside(issuer.client_id, endpoints.token, endpoints.revoke)
+    ends_at = time.time() + granted.expires_in_s
+    return Profile(common.address, user, granted.token, ends_at, granted.refresh_token, common.believed, outside)
+
+
+def _say(text: str) -> None:
+    print(visible(text), file=sys.stderr, flush=True)
 
 
 def logout(*, profile: Named = None, common: Common = DEFAULTS) -> None:
@@ -54,12 +87,22 @@ def logout(*, profile: Named = None, common: Common = DEFAULTS) -> None:
         raise StoppedError("nobody is signed in", hint="'limnos profile list' shows who is where")
     ended = known.profiles[name]
     profiles.write(os.environ, known.without(name))
-    with suppress(ClientError), Client(ended.uri, ca_file=ended.ca_file, timeout_s=common.timeout) as client:
-        token = client.logins.refresh(ended.refresh_token).token
-        with Client(ended.uri, token=token, ca_file=ended.ca_file, timeout_s=common.timeout) as own:
-            for text in (ended.refresh_token, ended.token, token):
-                own.tokens.revoke(text.split("_")[1])
+    with suppress(ClientError, StoppedError):
+        _end(ended, timeout_s=common.timeout)
     show_done(f"signed out of {ended.uri}", {"profile": name}, shape=common.shape)
+
+
+def _end(ended: Profile, *, timeout_s: float) -> None:
+    """Tell whoever gave the session that it is over."""
+    if ended.refresh_token is None:
+        return
+    if ended.outside is not None:
+        issuers.revoke(ended.outside, ended.refresh_token, reach=issuers.Reach(timeout_s, ended.ca_file))
+        return
+    token = renewed(ended, timeout_s=timeout_s).token
+    with Client(ended.uri, token=token, ca_file=ended.ca_file, timeout_s=timeout_s) as own:
+        for text in (ended.refresh_token, ended.token, token):
+            own.tokens.revoke(text.split("_")[1])
 
 
 @app.command(name="list")

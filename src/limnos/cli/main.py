@@ -42,7 +42,7 @@ COMMANDS = {
     "owner": "Show and set owners.",
     "token": "Make, list and revoke API tokens.",
     "storage": "Check a catalog's storage, and manage the keys that seal secrets.",
-    "login": "Sign in with a password.",
+    "login": "Sign in with a password, or in a browser.",
     "logout": "End a session.",
     "profile": "Servers you are signed in to.",
     "task": "List what the server does beside requests, and try it again.",

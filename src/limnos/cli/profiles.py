@@ -6,10 +6,12 @@ whoever reads it is who it says.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -19,15 +21,27 @@ from limnos.cli.failures import StoppedError
 FILE = "profiles.json"
 
 
+class Outside(msgspec.Struct, frozen=True):
+    """The outside issuer that a session is of: its public client, and where the next token is had and a session ended."""
+
+    client_id: str
+    token_url: str
+    revoke_url: str | None = None
+
+
 class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A server and who one is there. `ends_at` is in seconds since 1970 by this machine's clock."""
+    """A server and who one is there. `ends_at` is in seconds since 1970 by this machine's clock; without `outside` the session is the server's own.
+
+    An outside issuer may give nothing to refresh with: then the session ends with its token.
+    """
 
     uri: str
     user: str
     token: str
     ends_at: float
-    refresh_token: str
+    refresh_token: str | None
     ca_file: str | None = None
+    outside: Outside | None = None
 
 
 class Profiles(msgspec.Struct, frozen=True):
@@ -78,6 +92,15 @@ def read(environ: Mapping[str, str]) -> Profiles:
         raise StoppedError(
             f"the profiles in {file} cannot be read: {error}", hint="remove it and sign in again"
         ) from None
+
+
+@contextmanager
+def locked(environ: Mapping[str, str]) -> Iterator[None]:
+    """Keep other commands from going on with a session meanwhile: an issuer may take what a session is refreshed with only once."""
+    file = file_of(environ)
+    with file.with_name(f".{file.name}.lock").open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def write(environ: Mapping[str, str], profiles: Profiles) -> None:

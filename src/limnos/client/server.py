@@ -9,7 +9,7 @@ import msgspec
 
 from limnos.client.flow import Flow, Resource, S, Scope, decode, request, verb
 from limnos.client.paths import API, OWN
-from limnos.client.values import Json, Version
+from limnos.client.values import IssuerClient, Json, Version
 
 DEFAULT_SEPARATOR = ":"
 
@@ -38,6 +38,16 @@ class Server(Resource[S]):
         """Read the settings that the server shows to everyone."""
         reply = yield request("GET", "/configs")
         return decode(reply, Json)
+
+    @verb
+    def issuer(self) -> Flow[IssuerClient | None]:
+        """Read at which issuer people sign in in a browser, and as which public client; None where there is none."""
+        configs = decode((yield request("GET", "/configs")), Json)
+        told = [configs.get(f"gravitino.authenticator.oauth.{name}") for name in ("authority", "clientId", "scope")]
+        url, client_id, scope = told
+        if not isinstance(url, str) or not isinstance(client_id, str):
+            return None
+        return IssuerClient(url, client_id, scope if isinstance(scope, str) else "openid")
 
     @verb
     def whoami(self) -> Flow[str]:

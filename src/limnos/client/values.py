@@ -493,6 +493,14 @@ class Session(msgspec.Struct, frozen=True):
     refresh_expires_in_s: int | None = None
 
 
+class IssuerClient(msgspec.Struct, frozen=True):
+    """An outside issuer at which people sign in in a browser, and the public client by which they do."""
+
+    url: str
+    client_id: str
+    scope: str
+
+
 class SecretInfo(msgspec.Struct, frozen=True):
     """A secret of a service account, without its text."""
 

@@ -72,6 +72,14 @@ class Oidc(Section):
     jwks_url: Annotated[str, AfterValidator(_issuer_url)] | None = Field(
         default=None, description="Where the issuer's keys are. Unset: where its discovery document says."
     )
+    client_id: str | None = Field(
+        default=None,
+        description="The issuer's public client by which people sign in in a browser (`limnos login --device`). Unset: they cannot.",
+    )
+    scope: str = Field(
+        default="openid offline_access",
+        description="What that client asks the issuer for; `offline_access` lets sessions go on.",
+    )
     skew_s: NonNegativeInt = Field(
         default=60, description="By how much the issuer's clock may differ from the database's, in seconds."
     )

@@ -5,12 +5,20 @@ May import `model`. Knows no network and no wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from limnos.model.errors import Unauthenticated
 
 if TYPE_CHECKING:
     from limnos.model.principals import Identity
+
+
+class PublicClient(NamedTuple):
+    """What people's programs must know to have them sign in at the issuer. The names are those that clients read."""
+
+    authority: str
+    clientId: str  # noqa: N815 - Gravitino's
+    scope: str
 
 
 class Issuer(Protocol):
@@ -20,6 +28,8 @@ class Issuer(Protocol):
     """Those that learn of users and groups by its tokens."""
     remember_s: float
     """How long a token that was found right is not checked again."""
+    client: PublicClient | None
+    """By which people sign in in a browser, if the settings name one."""
 
     async def identity(self, text: str) -> Identity:
         """Check a token. Raises Unauthenticated, Unavailable when the issuer's keys cannot be had."""
@@ -31,6 +41,7 @@ class NoIssuer:
 
     metalakes: tuple[str, ...] = ()
     remember_s = 0.0
+    client: PublicClient | None = None
 
     async def identity(self, text: str) -> Identity:
         """Refuse."""

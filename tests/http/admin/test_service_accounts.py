@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from limnos.http.iceberg.oauth import EXCHANGE
+from limnos.model.principals import Trust
 from tests.http.admin.test_logins import ask, whoami
 from tests.http.driver import API, Answer, Node, node_at
 
@@ -208,3 +209,18 @@ def test_a_disabled_service_account_is_refused(node: Node) -> None:
 
     assert ask(node, "GET", f"{API}/lake", token=access).status == 403
     assert ask(node, "GET", f"{API}/lake", token=str(opened(node, secret)["access_token"])).status == 403
+
+
+def test_a_secret_is_worth_what_its_makers_word_was(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made by somebody who only said who they were, it opens nothing where only tokens count; a password likewise."""
+    believed = node.post(SECRETS, {}, user="admin").json()
+    proven = made(node)
+    words = {"password": "a few words of my own"}
+    assert node.put(f"{OWN}/users/ana/password", words, user="admin").status == 200
+    assert [opened(node, each).status for each in (believed, proven)] == [200, 200]
+    services = node.built.services
+
+    monkeypatch.setattr(services, "rules", services.rules._replace(trusts=frozenset({Trust.PROVEN})))
+
+    assert [opened(node, each).status for each in (believed, proven)] == [401, 200]
+    assert node.post(f"{OWN}/login", {"user": "ana", **words}, user=None).status == 401

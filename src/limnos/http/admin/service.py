@@ -51,6 +51,9 @@ async def configs(_request: Request, ctx: Context) -> Response:
         "gravitino.authorization.enable": services.rules.access_enabled,
         "gravitino.schema.separator": services.defaults.separator,
     }
+    if services.issuer.client is not None:
+        names = {"provider": "oidc", **services.issuer.client._asdict()}
+        told |= {f"gravitino.authenticator.oauth.{name}": value for name, value in names.items()}
     if services.rules.access_enabled:
         told["gravitino.authorization.serviceAdmins"] = sorted(services.rules.service_admins)
     return json_response(told)

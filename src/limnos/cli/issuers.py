@@ -1,0 +1,196 @@
+"""Signing in at an outside issuer from a terminal: OpenID Connect discovery, the device flow, refreshing, revoking.
+
+May import httpx2 (when it is needed) and this room's failures. Knows no server of Limnos and no profile. RFC 8628 (device authorization), RFC 6749 section 6 (refreshing), RFC 7009
+(revoking). The client is a public one: it has an id and no secret.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from limnos.cli.failures import StoppedError
+from limnos.cli.output import visible
+
+if TYPE_CHECKING:
+    from limnos.cli.profiles import Outside
+
+DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
+DISCOVERY: Final = "/.well-known/openid-configuration"
+INTERVAL_S: Final = 5.0
+"""What counts where the issuer names no interval (RFC 8628, section 3.2), and what `slow_down` adds (section 3.5)."""
+INTERVAL_MIN_S: Final = 1.0
+LIFE_S: Final = 1_800.0
+ANSWER_BYTES_MAX: Final = 1 << 20
+
+
+class Reach(NamedTuple):
+    """How to ask an issuer: how long to wait for an answer, and a file of authorities to believe beside the machine's."""
+
+    timeout_s: float
+    ca_file: str | None = None
+
+    def believed(self) -> ssl.SSLContext | bool:
+        """Return what the HTTP client is to believe."""
+        if self.ca_file is None:
+            return True
+        context = ssl.create_default_context()
+        context.load_verify_locations(self.ca_file)
+        return context
+
+
+class Granted(NamedTuple):
+    """What an issuer gave: a token, for how many seconds it is good, and what the next one is asked for with, if it says."""
+
+    token: str
+    expires_in_s: float
+    refresh_token: str | None
+
+
+class Endpoints(NamedTuple):
+    """Where an issuer does what."""
+
+    device: str
+    token: str
+    revoke: str | None
+
+
+def endpoints_of(issuer: str, *, reach: Reach) -> Endpoints:
+    """Ask an issuer where it does what. Raises StoppedError."""
+    told = _answer(issuer.rstrip("/") + DISCOVERY, None, reach=reach)[1]
+    if told.get("issuer") != issuer:
+        raise StoppedError(
+            f"{issuer} is not what the issuer there calls itself", hint="write it exactly as its tokens say it"
+        )
+    device, token, revoke = (
+        told.get(name) for name in ("device_authorization_endpoint", "token_endpoint", "revocation_endpoint")
+    )
+    if not isinstance(device, str) or not isinstance(token, str):
+        raise StoppedError(
+            f"the issuer {issuer} offers no device flow", hint="sign in by a password, or with a token of its own"
+        )
+    for url in (device, token):
+        check_address(url)
+    return Endpoints(device, token, revoke if isinstance(revoke, str) and _is_safe(revoke) else None)
+
+
+def check_address(url: str) -> None:
+    """Refuse an address that has not to prove who it is. Raises StoppedError."""
+    if not _is_safe(url):
+        raise StoppedError(
+            f"{url} is not https://…: what is not on this machine has to prove who it is",
+            hint="ask who runs the issuer for its address with TLS",
+        )
+
+
+def _is_safe(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost"))
+
+
+def sign_in(endpoints: Endpoints, client_id: str, *, scope: str, show: Callable[[str], None], reach: Reach) -> Granted:
+    """Have somebody sign in in a browser, wherever that is, and wait until they have. Raises StoppedError."""
+    asked = {"client_id": client_id, "scope": scope}
+    status, told = _answer(endpoints.device, asked, reach=reach)
+    code, where, user_code = (told.get(name) for name in ("device_code", "verification_uri", "user_code"))
+    if status != 200 or not (isinstance(code, str) and isinstance(where, str) and isinstance(user_code, str)):
+        raise _refused("begin a sign-in", told)
+    show(f"Open {visible(where)} in a browser, and enter the code {visible(user_code)}")
+    interval_s = max(_seconds(told, "interval", otherwise=INTERVAL_S), INTERVAL_MIN_S)
+    ends = time.monotonic() + _seconds(told, "expires_in", otherwise=LIFE_S)
+    form = {"grant_type": DEVICE_GRANT, "device_code": code, "client_id": client_id}
+    while time.monotonic() < ends:
+        pause(interval_s)
+        status, told = _answer(endpoints.token, form, reach=reach, patient=True)
+        if status == 200:
+            return _granted(told)
+        if told.get("error") not in ("authorization_pending", "slow_down"):
+            raise _refused("sign you in", told)
+        if told.get("error") == "slow_down":
+            interval_s += INTERVAL_S
+    raise StoppedError("the code is over before it was entered", hint="'limnos login --device' gives another one")
+
+
+pause = time.sleep
+
+
+def refresh(outside: Outside, refresh_token: str, *, reach: Reach) -> Granted:
+    """Ask for the next token. Raises StoppedError."""
+    form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": outside.client_id}
+    status, told = _answer(outside.token_url, form, reach=reach)
+    if status != 200:
+        raise _refused("go on with your session", told)
+    return _granted(told)
+
+
+def revoke(outside: Outside, refresh_token: str, *, reach: Reach) -> None:
+    """Tell the issuer that a session is over, where it wants to know. Raises StoppedError."""
+    if outside.revoke_url is not None:
+        form = {"token": refresh_token, "token_type_hint": "refresh_token", "client_id": outside.client_id}
+        _answer(outside.revoke_url, form, reach=reach)
+
+
+def _granted(told: Mapping[str, object]) -> Granted:
+    token, refresh_token = told.get("access_token"), told.get("refresh_token")
+    if not isinstance(token, str):
+        raise StoppedError("the issuer signed you in and gave no token", hint="tell who runs it")
+    return Granted(
+        token, _seconds(told, "expires_in", otherwise=300.0), refresh_token if isinstance(refresh_token, str) else None
+    )
+
+
+def _seconds(told: Mapping[str, object], name: str, *, otherwise: float) -> float:
+    found = told.get(name)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= 1e9:
+        return otherwise
+    return float(found)
+
+
+def _refused(what: str, told: Mapping[str, object]) -> StoppedError:
+    words = {
+        "access_denied": "you, or somebody else, said no in the browser",
+        "expired_token": "the code was over before it was entered",
+        "invalid_grant": "the session is over",
+    }
+    error = str(told.get("error") or "no word of why")
+    why = words.get(error) or str(told.get("error_description") or error)
+    return StoppedError(
+        f"the issuer does not {what}: {why[:300]}", code="denied", hint="sign in again with 'limnos login --device'"
+    )
+
+
+def _answer(
+    url: str, form: Mapping[str, str] | None, *, reach: Reach, patient: bool = False
+) -> tuple[int, Mapping[str, object]]:
+    """Send a form, or ask without one, and read the JSON that comes; one who is `patient` takes no answer for `authorization_pending`."""
+    import httpx2
+
+    method, headers = "GET" if form is None else "POST", {"accept": "application/json"}
+    try:
+        with (
+            httpx2.Client(timeout=reach.timeout_s, verify=reach.believed(), follow_redirects=False) as http,
+            http.stream(method, url, data=form, headers=headers) as answer,
+        ):
+            body = b""
+            for piece in answer.iter_bytes():
+                body += piece
+                if len(body) > ANSWER_BYTES_MAX:
+                    raise ValueError(f"more than {ANSWER_BYTES_MAX} bytes")
+            told = json.loads(body) if body else {}
+            status = answer.status_code
+    except httpx2.TransportError as error:
+        if patient:
+            return 0, {"error": "authorization_pending"}
+        raise StoppedError(f"the issuer at {url} does not answer: {error}", code="unavailable") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
+        raise StoppedError(f"the issuer at {url} answers something else: {str(error)[:300]}") from None
+    if not isinstance(told, dict) or (form is None and status != 200):
+        raise StoppedError(f"{url} answers {status}: is it an issuer's address?")
+    return status, told

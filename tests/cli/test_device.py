@@ -1,0 +1,168 @@
+"""Signing in in a browser from the command line, at an issuer that speaks RFC 8628: asked until it says yes, kept, refreshed, ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from limnos.cli import issuers
+from limnos.cli.common import Common
+from tests.cli.conftest import Run
+from tests.client.fake import Fake
+from tests.issuer import TERMINAL, Issuer, issuing
+
+WHO = "/api/limnos/v1/whoami"
+
+
+@pytest.fixture
+def issuer() -> Iterator[Issuer]:
+    """A running issuer at which ana says yes."""
+    with issuing() as running:
+        running.answers = [("ana", True)]
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited between questions; nothing really is."""
+    waited: list[float] = []
+    monkeypatch.setattr(issuers, "pause", waited.append)
+    return waited
+
+
+@pytest.fixture
+def lake(fake: Fake, issuer: Issuer) -> Fake:
+    """A server that names the issuer."""
+    told = {"provider": "oidc", "authority": issuer.url, "clientId": TERMINAL, "scope": "openid offline_access"}
+    fake.on("GET", "/configs", {f"gravitino.authenticator.oauth.{name}": value for name, value in told.items()})
+    return fake.on("GET", WHO, {"user": "ana"})
+
+
+def kept() -> dict:
+    """The one profile there is."""
+    (profile,) = json.loads(Path(os.environ["LIMNOS_PROFILES"]).read_text())["profiles"].values()
+    return profile
+
+
+def over() -> None:
+    """Let the session be over by this machine's clock."""
+    file = Path(os.environ["LIMNOS_PROFILES"])
+    told = json.loads(file.read_text())
+    for profile in told["profiles"].values():
+        profile["ends_at"] = time.time() - 1
+    file.write_text(json.dumps(told))
+
+
+def test_a_session_is_had_in_a_browser(lake: Fake, run: Run, issuer: Issuer, paused: list[float]) -> None:
+    """The code is shown, the issuer is asked no faster than it says, and the token goes to the server alone."""
+    issuer.answers = [None, "slow_down", None, ("ana", True)]
+
+    done = run("login", "--device", "--uri", lake.uri)
+
+    assert done.code == 0, done.err
+    (code,) = (each["user_code"] for each in issuer.begun.values())
+    assert f"{issuer.url}/activate" in done.err
+    assert code in done.err
+    assert paused == [1.0, 1.0, 6.0, 6.0]
+    token = kept()["token"]
+    assert token.count(".") == 2
+    assert lake.asked[-1].headers["Authorization"] == f"Bearer {token}"
+    assert run("whoami").code == 0
+    assert lake.asked[-1].headers["Authorization"] == f"Bearer {token}"
+    assert token not in done.out + done.err
+    assert [row["user"] for row in run("profile", "list").result] == ["ana"]  # type: ignore[attr-defined]
+
+
+def test_who_says_no_is_not_signed_in(lake: Fake, run: Run, issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor whoever is too late; nothing is kept."""
+    issuer.answers = [("ana", False)]
+    no = run("login", "--device", "--uri", lake.uri)
+    issuer.answers = [None]
+    monkeypatch.setattr(issuers, "pause", lambda _: [each.update(expires_at=1.0) for each in issuer.begun.values()])
+    late = run("login", "--device", "--uri", lake.uri)
+
+    assert (no.code, late.code) == (4, 4)
+    assert "said no in the browser" in str(no.err)
+    assert "before it was entered" in str(late.err)
+    assert not Path(os.environ["LIMNOS_PROFILES"]).exists()
+
+
+def test_a_session_is_refreshed_on_use(lake: Fake, run: Run, issuer: Issuer) -> None:
+    """The issuer gives the next token, and what the one after it is had with: each is good once."""
+    run("login", "--device", "--uri", lake.uri)
+    before = kept()
+    over()
+
+    assert run("whoami").code == 0
+
+    after = kept()
+    assert after["token"] != before["token"]
+    assert after["refresh_token"] != before["refresh_token"]
+    assert list(issuer.kept) == [after["refresh_token"]]
+    assert lake.asked[-1].headers["Authorization"] == f"Bearer {after['token']}"
+    assert issuer.url not in [each.headers.get("Host") for each in lake.asked]
+
+
+def test_commands_at_once_refresh_once(lake: Fake, run: Run, issuer: Issuer) -> None:
+    """Eight commands whose session is over: one asks the issuer, the others use what it got."""
+    run("login", "--device", "--uri", lake.uri)
+    over()
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: Common().credential(os.environ)[0], range(8)))
+
+    assert found == [kept()["token"]] * 8
+    assert list(issuer.kept) == [kept()["refresh_token"]]
+
+
+def test_a_session_that_the_issuer_ended_is_told(lake: Fake, run: Run, issuer: Issuer) -> None:
+    """With what to do; the profile stays for whoever wants to know where it was."""
+    run("login", "--device", "--uri", lake.uri)
+    issuer.kept.clear()
+    over()
+
+    done = run("whoami")
+
+    assert done.code == 4
+    assert "the session is over" in str(done.error["message"])
+    assert "limnos login --device" in str(done.error["hint"])
+
+
+def test_logging_out_ends_it_at_the_issuer(lake: Fake, run: Run, issuer: Issuer) -> None:
+    """What refreshes it is revoked there, and forgotten here; an issuer that is away does not hold that up."""
+    run("login", "--device", "--uri", lake.uri)
+    assert issuer.kept
+
+    assert run("logout").code == 0
+
+    assert not issuer.kept
+    assert run("profile", "list").result == []
+    run("login", "--device", "--uri", lake.uri)
+    issuer.server.shutdown()
+    issuer.server.server_close()
+    assert run("logout", "--timeout", "1").code == 0
+    assert run("profile", "list").result == []
+
+
+def test_what_makes_no_sense_is_said(fake: Fake, run: Run, issuer: Issuer) -> None:
+    """A user and a browser, neither, a server without an issuer, an issuer that is not what it says, one without TLS."""
+    fake.on("GET", "/configs", {})
+    assert run("login", "ana", "--device", "--uri", fake.uri).code == 2
+    assert run("login", "--uri", fake.uri).code == 2
+    assert "names no issuer" in str(run("login", "--device", "--uri", fake.uri).error["message"])
+    for authority, words in (
+        (f"{issuer.url}/", "is not what the issuer there calls itself"),
+        ("http://sign.example.com", "is not https"),
+        (f"{fake.uri}", "answers 404"),
+    ):
+        fake.routes.pop(("GET", "/configs"))
+        told = {"authority": authority, "clientId": TERMINAL, "scope": "openid"}
+        fake.on("GET", "/configs", {f"gravitino.authenticator.oauth.{name}": value for name, value in told.items()})
+        done = run("login", "--device", "--uri", fake.uri)
+        assert words in str(done.error["message"])

@@ -1,0 +1,76 @@
+"""Spark signs in by its own `credential` setting and a service account's secret, and its tokens are exchanged for the next ones while it runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from tests.integration.live import LiveServer, serving
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+LIFE_S = 5
+PATIENCE_S = 120
+GIVEN = 'limnos_requests_total{operation="issue-token",protocol="iceberg",status="200"}'
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server that takes tokens only, whose access lasts some seconds, and a program etl that owns the catalog."""
+    folder = tmp_path_factory.mktemp("credentials")
+    settings = folder / "lake.toml"
+    settings.write_text(f'[access]\nauthentication = "token"\nsession_s = {LIFE_S}\n')
+    with serving(folder / "data", "--config", str(settings)) as running:
+        with Client(running.uri, token=running.token) as admin:
+            admin.users.add("etl")
+            admin.owners.set("main", "etl", kind="catalog")
+        yield running
+
+
+def given(lake: LiveServer) -> float:
+    """How many tokens the server has given out."""
+    lines = httpx2.get(f"{lake.uri}/metrics", trust_env=False).text.splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(GIVEN))
+
+
+def use(spark: SparkSession, lake: LiveServer, *, name: str, credential: str) -> SparkSession:
+    """A session of the running Spark with the server as a catalog, by what a user of Spark writes."""
+    mine = spark.newSession()
+    prefix = f"spark.sql.catalog.{name}"
+    told = {
+        "type": "rest", "uri": f"{lake.uri}/iceberg", "warehouse": "main", "credential": credential,
+        "oauth2-server-uri": f"{lake.uri}/iceberg/v1/oauth/tokens", "rest.auth.type": "oauth2", "cache-enabled": "false",
+    }  # fmt: skip
+    mine.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
+    for key, value in told.items():
+        mine.conf.set(f"{prefix}.{key}", value)
+    return mine
+
+
+def test_spark_goes_on_over_the_ends_of_tokens(spark: SparkSession, lake: LiveServer) -> None:
+    """It writes and reads; its tokens, of some seconds each, are exchanged beside it; a wrong secret opens nothing."""
+    with Client(lake.uri, token=lake.token) as admin:
+        secret = admin.service_accounts.create_secret("etl").client_secret
+    mine = use(spark, lake, name="etl_lake", credential=f"etl:{secret}")
+    mine.sql("CREATE NAMESPACE etl_lake.sea")
+    mine.sql("CREATE TABLE etl_lake.sea.t AS SELECT 1 AS id")
+
+    until, first = time.monotonic() + PATIENCE_S, given(lake)
+    while given(lake) < first + 3:
+        assert time.monotonic() < until, "Spark never asked for the next token"
+        time.sleep(0.2)
+    mine.sql("INSERT INTO etl_lake.sea.t VALUES (2)")
+
+    assert [row.id for row in mine.sql("SELECT id FROM etl_lake.sea.t ORDER BY id").collect()] == [1, 2]
+    with pytest.raises((PySparkException, Exception), match=r"(?i)unauthorized|invalid_client|not authorized"):
+        use(spark, lake, name="wrong_lake", credential=f"etl:{secret}x").sql("SHOW NAMESPACES IN wrong_lake").collect()
