@@ -11,6 +11,7 @@ from limnos.files.local import path_of, real, sweep_empty
 from limnos.files.locations import allowed_roots, check_size, check_within, is_local, is_within, normalise, parse
 from limnos.files.shares import Shares, run_apart
 from limnos.files.stores import LOCAL_FILES, FileStore, store_for
+from limnos.files.trouble import is_refused
 
 __all__ = [
     "ENDPOINTS",
@@ -27,6 +28,7 @@ __all__ = [
     "check_within",
     "everything",
     "is_local",
+    "is_refused",
     "is_within",
     "leads_within",
     "normalise",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ENDPOINTS: Final = (
     "s3.endpoint", "s3-endpoint", "gcs.service.host", "gcs-endpoint", "adls.endpoint", "azure-storage-endpoint",
     "oss.endpoint", "oss-endpoint", "s3.token-service-endpoint", "s3-token-service-endpoint",
+    "gcs.token-service-endpoint",
 )  # fmt: skip
 """Properties of catalogs that name an object store's address, or that of who gives out keys to it, as Iceberg and Gravitino call them."""
 STORAGE: Final = "storage"

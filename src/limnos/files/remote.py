@@ -3,14 +3,15 @@
 May import `model`, this room's locations and errors, and fsspec. Must not know local paths. fsspec's shorthands are kept
 out: locations are parsed here, so its chained URLs, globs and caches of listings never see one.
 
-S3 is configured by a catalog's properties, under Iceberg's names or Gravitino's, Iceberg's first; what they leave open
-comes from the environment, as for every AWS client. Other stores take their credentials from the environment.
+S3 and Google's store are configured by a catalog's properties, under Iceberg's names or Gravitino's, Iceberg's first; what they leave open
+comes from the environment, as for every client of theirs. Other stores take their credentials from the environment.
 """
 
 from __future__ import annotations
 
 import errno
 import inspect
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol, cast
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _PACKAGES: Final = {
     "s3": "pip install 'limnos[s3]'",
-    "gs": "pip install gcsfs",
+    "gs": "pip install 'limnos[gcs]'",
     "abfs": "pip install adlfs",
     "oss": "pip install ossfs",
 }
@@ -37,7 +38,16 @@ _S3_NAMES: Final = {
     "region": ("s3.region", "client.region", "s3-region"),
     "path_style_access": ("s3.path-style-access", "s3-path-style-access"),
 }
+_GS_NAMES: Final = {
+    "token": ("gcs.oauth2.token",),
+    "key": ("gcs.service-account-key",),
+    "tokens": ("gcs.token-service-endpoint",),
+    "endpoint": ("gcs.service.host", "gcs-endpoint"),
+    "project": ("gcs.project-id",),
+}
+_NAMES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {"s3": _S3_NAMES, "gs": _GS_NAMES}
 _WRITTEN: Final = ("LastModified", "last_modified", "updated", "mtime")
+_GS_SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _CONNECT_TIMEOUT_S: Final = 5
 _READ_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 3
@@ -74,10 +84,8 @@ class _FileSystemClass(Protocol):
 
 def options_from(scheme: str, properties: Mapping[str, str]) -> Options:
     """Choose what a scheme needs from a catalog's properties. Raises BadRequest for half a pair of keys."""
-    if scheme != "s3":
-        return Options(())
     found = {}
-    for option, names in _S3_NAMES.items():
+    for option, names in _NAMES.get(scheme, {}).items():
         value = next((properties[name] for name in names if properties.get(name)), None)
         if value is not None:
             found[option] = value
@@ -91,7 +99,7 @@ class RemoteFiles:
 
     def __init__(self, scheme: str, *, root: str, options: Options) -> None:
         self._class = _class_of(scheme)
-        arguments = _s3_arguments(dict(options.values)) if scheme == "s3" else {}
+        arguments = _arguments(scheme, dict(options.values))
         account = self._class._get_kwargs_from_urls(root)  # noqa: SLF001 - how fsspec itself opens URLs
         # No instance of fsspec's own cache: those are shared with whoever else uses fsspec in this process.
         self._fs = self._class(**account, **arguments, use_listings_cache=False, skip_instance_cache=True)
@@ -234,8 +242,42 @@ def _entry_of(name: str, told: Mapping[str, object]) -> Entry:
     )
 
 
+def _arguments(scheme: str, values: dict[str, str]) -> dict[str, object]:
+    if scheme == "s3":
+        return _s3_arguments(values)
+    return _gs_arguments(values) if scheme == "gs" else {}
+
+
+def _gs_arguments(values: dict[str, str]) -> dict[str, object]:
+    """Spell options as gcsfs takes them. A key's own word of where tokens are made is not followed: it is whoever made the catalog's."""
+    found: dict[str, object] = {}
+    if "endpoint" in values:
+        found["endpoint_url"] = values["endpoint"]
+    if "project" in values:
+        found["project"] = values["project"]
+    if "token" in values:
+        from google.oauth2.credentials import Credentials
+
+        found["token"] = Credentials(values["token"])  # type: ignore[no-untyped-call]  # google-auth has no types
+    elif "key" in values:
+        from google.oauth2 import service_account
+
+        told = json.loads(values["key"])
+        info = {
+            "client_email": told["client_email"], "private_key": told["private_key"],
+            "token_uri": f"{values['tokens'].rstrip('/')}/token" if "tokens" in values else "https://oauth2.googleapis.com/token",
+        }  # fmt: skip
+        found["token"] = service_account.Credentials.from_service_account_info(info, scopes=[_GS_SCOPE])  # type: ignore[no-untyped-call]  # as above
+    return found
+
+
 def _class_of(scheme: str) -> _FileSystemClass:
     try:
+        if scheme == "gs":
+            # Not the class that fsspec would take: that one asks another service, at an address of its own, of what kind a bucket is.
+            from gcsfs.core import GCSFileSystem  # type: ignore[import-untyped]
+
+            return cast("_FileSystemClass", GCSFileSystem)
         import fsspec
 
         return cast("_FileSystemClass", fsspec.get_filesystem_class(scheme))

@@ -70,6 +70,11 @@ def is_missing(error: Exception) -> bool:
     return isinstance(error, _NO_SUCH_FILE) or (isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG)
 
 
+def is_refused(error: BaseException | None) -> bool:
+    """Say whether an error means that this may not be done by who asked; gcsfs says so in words alone."""
+    return isinstance(error, PermissionError) or (isinstance(error, OSError) and str(error).startswith("Forbidden"))
+
+
 def _reason(error: Exception) -> str:
     words = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
     return words.rstrip(".")

@@ -36,7 +36,7 @@ from limnos.services.scan_modes import check_scan_mode
 from limnos.services.scene import Scope
 from limnos.services.sealing import Keys
 from limnos.services.table_formats import is_sourced
-from limnos.sources.credentials import check_role
+from limnos.sources.vending import check_givers
 from limnos.view.cold import for_each, need, need_all
 from limnos.view.keys import listing_key, name_key, node_key
 
@@ -148,7 +148,7 @@ def check_storage(properties: Mapping[str, str], defaults: Defaults, *, metalake
     """Refuse properties that say wrongly where files are and how they are reached. Raises BadRequest."""
     defaults.storages.check(properties, metalake=metalake)
     check_places(properties, defaults.storages.allowed(properties, defaults.allowed), provider=provider)
-    check_role(properties)
+    check_givers(properties)
 
 
 async def catalog_test(

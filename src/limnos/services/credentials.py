@@ -8,12 +8,11 @@ out. Decision record 0059.
 from __future__ import annotations
 
 import asyncio
-import json
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
-from limnos.files import Shares, is_within, normalise
+from limnos.files import Shares, is_within, normalise, parse
 from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
 from limnos.model.kinds import Kind
 from limnos.services.filesets import location_name
@@ -21,7 +20,8 @@ from limnos.services.objects import codec_of, target_require
 from limnos.services.places import place_of
 from limnos.services.shadows import seen
 from limnos.services.table_formats import ICEBERG, LANCE, is_sourced
-from limnos.sources.credentials import Credentials, Rights, Role, policy_of, role_of, taken_on
+from limnos.sources.credentials import Rights
+from limnos.sources.vending import SWITCHES, Given, Giver, asked, giver_of
 from limnos.store.documents import claims_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -53,20 +53,16 @@ GIVEN = Counter("limnos_table_credentials_total", "Credentials for tables' files
 
 
 class Wanted(NamedTuple):
-    """A role to take on, narrowed to what opens one place; equal ones get the same credentials."""
+    """A role to take on, or an account, narrowed to what opens one place; equal ones get the same credentials."""
 
-    role: Role
+    role: Giver
     policy: str
-
-    def statement(self) -> str:
-        """Spell what the role's takers must be allowed, in their policy and in the role's trust."""
-        return json.dumps({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": self.role.arn})
 
 
 class Vended(NamedTuple):
     """Credentials for a table's place, and the properties of its catalog, which say how its store is reached."""
 
-    credentials: Credentials
+    credentials: Given
     location: str
     rights: Rights
     properties: Mapping[str, str]
@@ -82,23 +78,23 @@ class Vendor:
     """Asks STS, each question once at a time, and keeps what it was given for half of its life."""
 
     def __init__(
-        self, *, timeout_s: float, time: Time, ask: Callable[[Role, str], Credentials] = taken_on
+        self, *, timeout_s: float, time: Time, ask: Callable[[Giver, str], Given] = asked
     ) -> None:  # fmt: skip
         self._shares = Shares(timeout_s=timeout_s)
         self._time = time
         self._ask = ask
-        self._kept: dict[Wanted, Credentials] = {}
-        self._asked: dict[Wanted, asyncio.Task[Credentials]] = {}
+        self._kept: dict[Wanted, Given] = {}
+        self._asked: dict[Wanted, asyncio.Task[Given]] = {}
 
-    def kept(self, wanted: Wanted, *, at_least_ms: int | None = None) -> Credentials | None:
+    def kept(self, wanted: Wanted, *, at_least_ms: int | None = None) -> Given | None:
         """Return credentials that have at least half of their life before them, or so much time."""
         found = self._kept.get(wanted)
-        least = wanted.role.duration_s * 500 if at_least_ms is None else at_least_ms
+        least = wanted.role.life_s * 500 if at_least_ms is None else at_least_ms
         if found is None or found.expires_ms - self._time.now_ms() < least:
             return None
         return found
 
-    async def given(self, wanted: Wanted) -> Credentials:
+    async def given(self, wanted: Wanted) -> Given:
         """Return credentials: those that are kept, else new ones. While STS is away older ones do as long as they last.
 
         Raises Unavailable, StorageFailed, Unsupported.
@@ -111,13 +107,13 @@ class Vendor:
             return await self._new(wanted)
         except LimnosError as error:
             GIVEN["refused",] += 1
-            log.warning("no credentials for a table", role=wanted.role.arn, error=error.message, **error.context)
+            log.warning("no credentials for a table", role=wanted.role.name, error=error.message, **error.context)
             older = self.kept(wanted, at_least_ms=USABLE_MS) if isinstance(error, Unavailable) else None
             if older is None:
                 raise
             return older
 
-    async def _new(self, wanted: Wanted) -> Credentials:
+    async def _new(self, wanted: Wanted) -> Given:
         if asyncio.current_task() is None:
             await asyncio.sleep(0)  # a request that was begun outside of a task goes on in one
         task = self._asked.get(wanted)
@@ -126,10 +122,10 @@ class Vendor:
             task.add_done_callback(partial(self._done, wanted))
         return await asyncio.shield(task)
 
-    async def _fetched(self, wanted: Wanted) -> Credentials:
+    async def _fetched(self, wanted: Wanted) -> Given:
         role = wanted.role
         try:
-            found = await self._shares.run((role.endpoint, role.arn), partial(self._ask, role, wanted.policy))
+            found = await self._shares.run((role.endpoint, role.name), partial(self._ask, role, wanted.policy))
         except Unavailable as error:
             if error.context:
                 raise
@@ -145,7 +141,7 @@ class Vendor:
         GIVEN["new",] += 1
         return found
 
-    def _keep(self, wanted: Wanted, found: Credentials) -> None:
+    def _keep(self, wanted: Wanted, found: Given) -> None:
         self._kept.pop(wanted, None)
         if len(self._kept) >= KEPT_MAX:
             now_ms = self._time.now_ms()
@@ -154,7 +150,7 @@ class Vendor:
                 del self._kept[next(iter(self._kept))]
         self._kept[wanted] = found
 
-    def _done(self, wanted: Wanted, task: asyncio.Task[Credentials]) -> None:
+    def _done(self, wanted: Wanted, task: asyncio.Task[Given]) -> None:
         self._asked.pop(wanted, None)
         if not task.cancelled():
             task.exception()  # whoever waited has it; if nobody did, nobody needs it
@@ -177,7 +173,7 @@ class Opened(NamedTuple):
 def vends(properties: Mapping[str, str]) -> bool:
     """Say whether a catalog gives out credentials at all. Properties that can't be right give out none."""
     try:
-        return role_of(properties) is not None
+        return any(giver_of(properties, scheme) is not None for scheme in SWITCHES)
     except BadRequest:
         return False
 
@@ -214,7 +210,7 @@ async def object_credentials(ctx: Context, on: On, *, location: str | None) -> V
 
 
 async def _vended(ctx: Context, scope: Scope, *, look: Callable[[Scene], Opened | None]) -> Vended | None:
-    waited: tuple[Wanted, Credentials] | None = None
+    waited: tuple[Wanted, Given] | None = None
     while True:
         seen = await ctx.read(scope, look)
         wanted = None if seen is None else _wanted(seen)
@@ -258,11 +254,11 @@ def _wanted(seen: Opened) -> Wanted | None:
 def wanted_of(place: Place, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> Wanted | None:
     """Return what is asked of STS; None for a place that the catalog may not use any more, or that no policy can name."""
     properties = place.catalog.properties
-    role = role_of(properties)
+    role = giver_of(properties, parse(location).scheme)
     if role is None or not is_within(location, place.roots):
         return None
     place.allowed.check_use(properties)
-    policy = policy_of(role, normalise(location), rights=rights, open_to_writers=open_to_writers)
+    policy = role.policy_of(normalise(location), rights=rights, open_to_writers=open_to_writers)
     return None if policy is None else Wanted(role, policy)
 
 

@@ -16,7 +16,7 @@ from limnos.services.credentials import OPEN_TO_WRITERS, open_to, vends, wanted_
 from limnos.services.places import place_of
 from limnos.services.table_formats import ICEBERG
 from limnos.services.tables import table_load
-from limnos.sources.credentials import KEY_ID, REGION, SECRET, TOKEN, stated
+from limnos.sources.credentials import KEY_ID, REGION, SECRET, TOKEN, Credentials, stated
 from limnos.sources.signing import LIST, READ, WRITE, StoreKeys, environment_keys, signed, touched
 from limnos.telemetry.metrics import Counter
 
@@ -133,7 +133,8 @@ async def _keys_for(ctx: Context, opened: Opened) -> StoreKeys:
         )
         if wanted is not None:
             given = await ctx.services.vendor.given(wanted)
-            return StoreKeys(given.access_key_id, given.secret_access_key, given.session_token)
+            if isinstance(given, Credentials):  # always: nothing but requests to S3 is signed
+                return StoreKeys(given.access_key_id, given.secret_access_key, given.session_token)
     key, secret = stated(properties, KEY_ID), stated(properties, SECRET)
     if key is not None and secret is not None:
         return StoreKeys(key, secret, stated(properties, TOKEN))

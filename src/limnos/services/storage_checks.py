@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
 from limnos.access.actions import Action
-from limnos.files import LOCAL_FILES, is_local, parse, store_for
+from limnos.files import LOCAL_FILES, is_local, is_refused, parse, store_for
 from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
 from limnos.model.kinds import ICEBERG_PROVIDER
 from limnos.services.credentials import BOTH, Wanted, wanted_of
 from limnos.services.places import HAVE_FILES, place_of
-from limnos.sources.credentials import ROLE, given_as
+from limnos.sources.vending import SWITCHES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -151,18 +151,14 @@ class _Check:
             told = (
                 "no credentials are given out for local files, nor are they needed"
                 if is_local(self.at)
-                else (
-                    _NOT_REACHED
-                    if self.is_over
-                    else f"the catalog names no role: set '{ROLE[0]}' to have tables' credentials given out"
-                )
+                else (_NOT_REACHED if self.is_over else self._not_vended())
             )
             self.steps.append(Step(name, NOT_TRIED, told))
             return
         if not await self._vend(wanted):
             return
         found = await self.ctx.services.vendor.given(wanted)  # kept from just now
-        properties = given_as(found, self.place.catalog.properties)
+        properties = found.given_as(self.place.catalog.properties)
         by = "credentials for one place"
         await self._try("vended write", self._write(f"{self.own}-vended", properties), by=by)
         await self._try("vended list", self._list(f"{self.own}-vended", properties), by=by)
@@ -175,12 +171,18 @@ class _Check:
         ):  # fmt: skip
             await self._refused(f"vended {word} beside", call)
 
+    def _not_vended(self) -> str:
+        switch = SWITCHES.get(parse(self.at).scheme)
+        if switch is None:
+            return "no credentials are given out for stores of this kind"
+        return f"the catalog gives no credentials out: set '{switch}' to have tables' given"
+
     async def _vend(self, wanted: Wanted) -> bool:
         try:
             await self.ctx.services.vendor.given(wanted)
         except LimnosError as error:
             self.is_over = self.is_over or isinstance(error, Unavailable)
-            statement = wanted.statement() if isinstance(error, StorageFailed) else None
+            statement = wanted.role.statement() if isinstance(error, StorageFailed) else None
             self.steps.append(Step("vend", FAILED, error.message, statement))
             return False
         self.steps.append(Step("vend", PASSED, "credentials for one place were given out"))
@@ -250,7 +252,7 @@ class _Check:
 
 def _is_refused(error: LimnosError) -> bool:
     """Say whether a store, or a disk, said that this may not be done."""
-    return isinstance(error, StorageFailed) and isinstance(error.__cause__, PermissionError)
+    return isinstance(error, StorageFailed) and is_refused(error.__cause__)
 
 
 def statement_of(location: str, actions: tuple[str, ...]) -> str | None:

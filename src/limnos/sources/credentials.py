@@ -63,8 +63,30 @@ class Role(NamedTuple):
     region: str | None
     keys: tuple[str | None, str | None, str | None]
 
+    @property
+    def name(self) -> str:
+        """What the log calls it."""
+        return self.arn
+
+    @property
+    def life_s(self) -> int:
+        """How long credentials last that are asked for now."""
+        return self.duration_s
+
     def __repr__(self) -> str:
         return f"Role({self.arn})"
+
+    def statement(self) -> str:
+        """Spell what the role's takers must be allowed, in their policy and in the role's trust."""
+        return json.dumps({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": self.arn})
+
+    def policy_of(self, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> str | None:
+        """Return the policy that opens one place; None for a place that no policy can name safely."""
+        return policy_of(self, location, rights=rights, open_to_writers=open_to_writers)
+
+    def ask(self, policy: str) -> Credentials:
+        """Take the role on, narrowed by a policy; blocks. Raises as `taken_on` does."""
+        return taken_on(self, policy)
 
 
 class Credentials(NamedTuple):
@@ -78,14 +100,13 @@ class Credentials(NamedTuple):
     def __repr__(self) -> str:
         return f"Credentials(expires_ms={self.expires_ms})"
 
-
-def given_as(keys: Credentials, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties by which a store is reached with credentials in place of the catalog's own keys."""
-    own = {*KEY_ID, *SECRET, *TOKEN}
-    return {
-        **{name: value for name, value in properties.items() if name not in own},
-        KEY_ID[0]: keys.access_key_id, SECRET[0]: keys.secret_access_key, TOKEN[0]: keys.session_token,
-    }  # fmt: skip
+    def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return the properties by which a store is reached with these in place of the catalog's own keys."""
+        own = {*KEY_ID, *SECRET, *TOKEN}
+        return {
+            **{name: value for name, value in properties.items() if name not in own},
+            KEY_ID[0]: self.access_key_id, SECRET[0]: self.secret_access_key, TOKEN[0]: self.session_token,
+        }  # fmt: skip
 
 
 class _Sts(Protocol):

@@ -20,6 +20,7 @@ from limnos.names.fullname import FullName, render_quoted
 from limnos.services.filesets import DEFAULT_NAME, UNKNOWN
 from limnos.services.functions import function_told
 from limnos.services.tag_values import allowed_values
+from limnos.sources.gcs import GcsToken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -232,8 +233,14 @@ def statistic(found: Statistic) -> Json:
 
 
 def credential(found: Vended) -> Json:
-    """Encode credentials for files in an S3 store."""
+    """Encode credentials for files in an object store."""
     keys = found.credentials
+    if isinstance(keys, GcsToken):
+        return {
+            "credentialType": "gcs-token",
+            "expireTimeInMs": keys.expires_ms,
+            "credentialInfo": {"token": keys.token},
+        }
     info = {
         "s3-access-key-id": keys.access_key_id, "s3-secret-access-key": keys.secret_access_key,
         "s3-session-token": keys.session_token,

@@ -17,6 +17,7 @@ from limnos.names import iceberg
 from limnos.services import tables
 from limnos.services.credentials import table_credentials, vends
 from limnos.sources.credentials import PATH_STYLE, REGION, S3_ENDPOINT, stated
+from limnos.sources.gcs import HOST, PROJECT, GcsToken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +66,8 @@ def entry_of(vended: Vended, scope: Scope, *, levels: Levels) -> dict[str, objec
 def config_of(vended: Vended, scope: Scope, *, levels: Levels, renewed: bool = True) -> dict[str, str]:
     """Spell credentials as clients are configured, with how the store is reached and where they are renewed."""
     keys = vended.credentials
+    if isinstance(keys, GcsToken):
+        return _gcs_config(keys, vended, renewed_at=f"{route_of(scope, levels)}/credentials" if renewed else None)
     return {
         **ways_of(vended.properties),
         "s3.access-key-id": keys.access_key_id,
@@ -78,6 +81,16 @@ def config_of(vended: Vended, scope: Scope, *, levels: Levels, renewed: bool = T
 def mode_of(scan_mode: str) -> dict[str, str]:
     """Spell where a table's scans are to be planned; nothing where that is left to the client."""
     return {SCAN_MODE: scan_mode} if scan_mode else {}
+
+
+def _gcs_config(keys: GcsToken, vended: Vended, *, renewed_at: str | None) -> dict[str, str]:
+    known = {"gcs.project-id": stated(vended.properties, PROJECT), "gcs.service.host": stated(vended.properties, HOST)}
+    return {
+        **{key: value for key, value in known.items() if value is not None},
+        "gcs.oauth2.token": keys.token,
+        "gcs.oauth2.token-expires-at": str(keys.expires_ms),
+        **({} if renewed_at is None else {"gcs.oauth2.refresh-credentials-endpoint": renewed_at}),
+    }
 
 
 def ways_of(properties: Mapping[str, str]) -> dict[str, str]:

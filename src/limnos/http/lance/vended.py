@@ -12,6 +12,7 @@ from limnos.http.response import NO_STORE, Response, json_response
 from limnos.model.errors import LimnosError
 from limnos.services.credentials import table_credentials, vends
 from limnos.services.lance_work import ways_of
+from limnos.sources.gcs import GcsToken
 
 if TYPE_CHECKING:
     from limnos.http.lance.idents import Place
@@ -49,6 +50,8 @@ async def options_of(
 def spelled(vended: Vended) -> dict[str, str]:
     """Spell credentials as Lance has them."""
     keys = vended.credentials
+    if isinstance(keys, GcsToken):
+        return {"google_storage_token": keys.token, "expires_at_millis": str(keys.expires_ms)}
     return {
         **ways_of(vended.properties),
         "aws_access_key_id": keys.access_key_id,

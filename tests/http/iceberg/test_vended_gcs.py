@@ -1,0 +1,195 @@
+"""Tokens of Google's store over Iceberg REST: narrowed to one table's place for what the caller may do, kept while they last, renewed, and checked."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from limnos.config.settings import Storage
+from tests.gcs import BUCKET, Gcs, gcs
+from tests.http.driver import API, OWN, Answer, Node, grant, node_at
+from tests.http.iceberg.wire import SCHEMA, space_path, table_path
+
+pytestmark = pytest.mark.integration  # an object store is served
+ROOT = "/iceberg/v1/lake.cloud"
+TABLE = table_path("a", "t", root=ROOT)
+ASKED = {"x_iceberg_access_delegation": "vended-credentials"}
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Gcs]:
+    """An object store with a token service."""
+    with gcs() as found:
+        yield found
+
+
+@pytest.fixture
+def node(store: Gcs, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node with the tables `a.t` and `a.t2` in a catalog that gives out tokens; ana reads, ben writes, eve does both."""
+    store.away = 0
+    storage = Storage(allowed_roots=("gs://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+    place = f"gs://lake/{request.node.name.partition('[')[0]}"
+    with node_at(tmp_path / "data", storage=storage) as running:
+        body = {
+            "name": "cloud",
+            "type": "relational",
+            "provider": "lakehouse-iceberg",
+            "properties": {**store.properties, "warehouse": place},
+        }
+        running.done("POST", f"{API}/lake/catalogs", body)
+        running.done("POST", f"{ROOT}/namespaces", {"namespace": ["a"]})
+        for name in ("t", "t2"):
+            table = {"name": name, "schema": SCHEMA, "location": f"{place}/{name}"}
+            running.done("POST", f"{space_path('a', root=ROOT)}/tables", table)
+        use = "use_catalog use_schema"
+        for user, rights in (("ana", "select_table"), ("ben", "modify_table"), ("eve", "select_table modify_table")):
+            grant(running, user, f"{use} {rights}", kind="CATALOG", on="cloud")
+        grant(running, "nan", use, kind="CATALOG", on="cloud")
+        yield running
+
+
+def load(node: Node, user: str = "admin", path: str = TABLE) -> Answer:
+    """Load a table as clients do that want credentials."""
+    return node.get(path, user=user, **ASKED)
+
+
+def token_of(answer: Answer) -> str:
+    """The token in an answer; in its configuration and beside it they are the same."""
+    assert answer.status == 200, answer
+    (entry,) = answer.json()["storage-credentials"]
+    assert answer.json().get("config", entry["config"]) == entry["config"]
+    return str(entry["config"]["gcs.oauth2.token"])
+
+
+def asks(store: Gcs, token: str, method: str, path: str, data: bytes | None = None) -> int:
+    """Ask the store for something under a token."""
+    kind = 'multipart/related; boundary="==0=="'
+    request = urllib.request.Request(
+        f"{store.uri}{path}", data, {"authorization": f"Bearer {token}", "content-type": kind}, method=method
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+
+
+def opened(store: Gcs, token: str, place: str) -> dict[str, bool]:
+    """What a token opens at a place: reading rows and metadata, writing, deleting, listing."""
+    for name in ("data/f", "metadata/f"):
+        store.files[f"{place}/{name}"] = b"x"
+
+    def at(name: str) -> str:
+        return f"/storage/v1/b/{BUCKET}/o/{quote(f'{place}/{name}', safe='')}"
+
+    written = b"--==0==\n\n" + json.dumps({"name": f"{place}/data/g"}).encode() + b"\n--==0==\n\nx\n--==0==--"
+    return {
+        "rows": asks(store, token, "GET", at("data/f")) == 200,
+        "metadata": asks(store, token, "GET", at("metadata/f")) == 200,
+        "write": asks(store, token, "POST", f"/upload/storage/v1/b/{BUCKET}/o?uploadType=multipart", written) == 200,
+        "delete": asks(store, token, "DELETE", at("data/f")) == 200,
+        "list": asks(store, token, "GET", f"/storage/v1/b/{BUCKET}/o?prefix={place}/data/") == 200,
+    }
+
+
+def place_of(node: Node, path: str = TABLE) -> str:
+    """Where a table lies in the bucket."""
+    return str(node.get(path).json()["metadata"]["location"]).removeprefix("gs://lake/")
+
+
+EVERYTHING = dict.fromkeys(("rows", "metadata", "write", "delete", "list"), True)
+NOTHING = dict.fromkeys(EVERYTHING, False)
+
+
+@pytest.mark.parametrize(
+    "user, expected",
+    [
+        ("eve", EVERYTHING), ("ana", EVERYTHING | {"write": False, "delete": False}), ("ben", EVERYTHING | {"rows": False}),
+    ],
+)  # fmt: skip
+def test_tokens_open_what_rights_open(store: Gcs, node: Node, user: str, expected: dict[str, bool]) -> None:
+    """Who may read reads, who may write writes, who may write alone sees no rows; a renewed token is no different, and no other place is opened."""
+    place = place_of(node)
+    for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
+        assert opened(store, token_of(answer), place) == expected
+        assert opened(store, token_of(answer), f"{place}2") == NOTHING  # its name begins alike
+        assert opened(store, token_of(answer), f"{place.rpartition('/')[0]}/else") == NOTHING
+        assert answer.headers["cache-control"] == "no-store"
+
+
+def test_who_may_not_read_gets_none(store: Gcs, node: Node) -> None:
+    """Who may see the catalog alone is given nothing, by no route, and no answer to anybody has the account's key or its own token."""
+    before = store.exchanges
+    assert [each.status for each in (load(node, "nan"), node.get(f"{TABLE}/credentials", user="nan"))] in (
+        [403, 403],
+        [404, 404],
+    )
+    assert store.exchanges == before
+
+    told = [
+        load(node).body.decode(),
+        node.get(f"{API}/lake/catalogs/cloud").body.decode(),
+        node.get(f"{ROOT}/../config?warehouse=lake/cloud").body.decode(),
+    ]
+    own = [token for token, rules in store.tokens.items() if rules is None]
+    assert not [each for each in told if "PRIVATE KEY" in each or any(f'"{token}"' in each for token in own)]
+
+
+def test_tokens_are_kept_renewed_and_told(store: Gcs, node: Node) -> None:
+    """Equal questions share a token; it says when it ends and where it is renewed, also in Gravitino's words."""
+    first, again = token_of(load(node, "ana")), token_of(node.get(f"{TABLE}/credentials", user="ana"))
+    assert first == again
+    config = load(node, "ana").json()["config"]
+    assert config["gcs.oauth2.refresh-credentials-endpoint"] == "v1/lake.cloud/namespaces/a/tables/t/credentials"
+    assert int(config["gcs.oauth2.token-expires-at"]) > 1_700_000_000_000
+    assert (config["gcs.project-id"], config["gcs.service.host"]) == ("project", store.uri)
+    assert not [key for key in config if key.startswith("s3.")]
+    (told,) = node.get(f"{API}/lake/objects/table/cloud.a.t/credentials", user="ana").json()["credentials"]
+    assert (told["credentialType"], told["credentialInfo"]) == ("gcs-token", {"token": first})
+
+
+@pytest.mark.parametrize("away, word", [(503, "does not answer"), (400, "refused by its token service")])
+def test_a_token_service_that_gives_none(store: Gcs, node: Node, away: int, word: str) -> None:
+    """One that is away is told as such, one that refuses with what its owner checks; the table without credentials is there in both cases."""
+    store.away = away
+    answer = load(node, "eve")
+    assert (answer.status, word in answer.body.decode()) == (503, True)
+    assert "invalid_grant" not in answer.body.decode()
+    assert node.get(TABLE, user="eve").status == 200
+    store.away = 0
+    assert token_of(load(node, "eve"))
+
+
+def test_the_check_tries_them(store: Gcs, node: Node) -> None:
+    """`storage check` writes, lists, reads and deletes with the account's key and with a narrowed token, which is refused beside."""
+    told = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
+    steps = {each["name"]: each["outcome"] for each in told["steps"]}
+
+    assert set(steps.values()) == {"passed"}, told
+    assert {"vend", "vended write", "vended read beside", "vended delete beside"} <= set(steps)
+    assert not [key for key in store.files if "limnos-check" in key]
+
+
+def test_tokens_and_keys_go_nowhere_else(store: Gcs, node: Node) -> None:
+    """A token service that the server does not talk to, one for the environment's account, and a key that is none are refused."""
+    place = {"warehouse": "gs://lake/bad"}
+    for properties, word in (
+        ({**store.properties, "gcs.token-service-endpoint": "http://127.0.0.1:1"}, "allow-endpoint"),
+        ({"gcs.token-service-endpoint": store.uri, "gcs.vended-credentials-enabled": "true"}, "environment"),
+        ({"gcs.service-account-key": "{}"}, "service account"),
+    ):
+        body = {
+            "name": "bad",
+            "type": "relational",
+            "provider": "lakehouse-iceberg",
+            "properties": {**place, **properties},
+        }
+        answer = node.post(f"{API}/lake/catalogs", body)
+        assert (answer.status, word in answer.body.decode()) == (400, True), answer.body.decode()
