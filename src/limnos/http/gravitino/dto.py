@@ -1,6 +1,6 @@
 """Encoders: what the services return, in Gravitino's words (dto classes of 1.3). Fields without a value are left out.
 
-May import `model`, `names`, `formats` and `services` values. Enum words are lower case and times ISO-8601, as clients demand.
+May import `model`, `names`, `formats`, `sources` and `services` values. Enum words are lower case and times ISO-8601, as clients demand.
 """
 
 from __future__ import annotations

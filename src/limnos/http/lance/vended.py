@@ -1,6 +1,6 @@
 """Vended credentials as Lance's clients take them: options for storage, in answers about a table that they open by themselves.
 
-May import `model`, `services` and this package. A client asks again when `expires_at_millis` is near. LanceDB's remote clients work through the server and get none.
+May import `model`, `services`, `sources` for kinds of credentials, and this package. A client asks again when `expires_at_millis` is near. LanceDB's remote clients work through the server and get none.
 """
 
 from __future__ import annotations
