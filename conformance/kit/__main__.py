@@ -5,6 +5,7 @@ compare it with `expected_tables.txt` and `expected_views.txt`; once over SQLite
 the Java and archive finders, the demo's server starter, and PostgreSQL as the benchmark starts it. Needs no Java compiler:
 Eclipse's comes from the class path. `python -m conformance.kit [--store sqlite|postgres] [--far] [NAME…]` runs all tests, or some:
 `tables` or `views` for all of a class, `tables#METHOD` or `views#METHOD` for one. `--far`: through a catalog that shows another server's.
+`--reference`: against Iceberg's reference server, then through a catalog that shows one; each test must end alike.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from bench.stores import STORES, Postgres
 from conformance.kit.jars import cache_directory, class_path
 from conformance.kit.junit import Outcome, as_json, as_text, complaints, parse_expectation, read_report
+from conformance.kit.reference import reference_server
 from limnos.client import Client
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.pipeline.demo.server import running_server
@@ -59,6 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance.kit")
     parser.add_argument("--store", choices=STORES, action="append", help="may be repeated; default: all")
     parser.add_argument("--far", action="store_true", help="through a catalog that shows another server's")
+    parser.add_argument(
+        "--reference", action="store_true", help="through a catalog that shows Iceberg's reference server's"
+    )
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args(arguments)
     chosen = chosen_tests(given.names)
@@ -66,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kit = prepare(Path(folder) / "classes")
         shutil.rmtree(OUTPUT, ignore_errors=True)
         OUTPUT.mkdir(parents=True)
+        if given.reference:
+            return run_reference(kit, chosen, work=Path(folder))
         run = run_far if given.far else run_store
         return max([run(kit, store, chosen, work=Path(folder) / store) for store in given.store or STORES])
 
@@ -114,14 +121,61 @@ def serving_far(suite: str, store: str, *, work: Path, flags: Sequence[str]) -> 
         word = (away / "admin.token").read_text().strip()
         with Client(source.uri, token=word) as client:
             client.catalogs.alter(CATALOG, updates={"allowed-locations": ALLOWED})
-        address = source.uri.removeprefix("http://")
-        log = OUTPUT / f"near-{suite}-{store}.log"
-        with running_server(near, log=log, flags=("--allow-source", address)) as server:
-            token = (near / "admin.token").read_text().strip()
-            properties = {"uri": f"{source.uri}/iceberg", "warehouse": CATALOG, "token": word}
-            with Client(server.uri, token=token) as client:
-                client.catalogs.create("far", provider="iceberg-rest", properties=properties)
-            yield f"{server.uri}/iceberg", token
+        properties = {"uri": f"{source.uri}/iceberg", "warehouse": CATALOG, "token": word}
+        with showing(properties, work=near, log=OUTPUT / f"near-{suite}-{store}.log") as found:
+            yield found
+
+
+def run_reference(kit: Kit, chosen: dict[str, list[str]], *, work: Path) -> int:
+    """Run the chosen tests against a reference server, and against a catalog that shows one; 1 when a test ends otherwise there."""
+    found = []
+    for suite, methods in chosen.items():
+        ends = []
+        for way, serving in (("straight", serving_reference), ("far", serving_far_reference)):
+            place, name = work / f"{suite}-{way}", f"{suite}-reference-{way}"
+            with serving(kit, name, work=place) as (uri, token, catalog):
+                log = OUTPUT / f"kit-{name}.log"
+                run_tests(kit, suite, uri=uri, token=token, work=place, methods=methods, log=log, catalog=catalog)
+            outcomes = read_report(place / "report")
+            print(f"Iceberg's REST compatibility kit {VERSION}, {suite}, reference server, {way}: {as_text(outcomes)}")
+            ends.append({outcome.name: outcome.verdict for outcome in outcomes})
+        straight, far = ends
+        found += [
+            f"{suite}: {name} is {straight.get(name)} straight, {far.get(name)} through a catalog that shows the server"
+            for name in sorted(straight.keys() | far.keys())
+            if straight.get(name) != far.get(name)
+        ]
+    for line in found:
+        print(f"  {line}")
+    return int(bool(found))
+
+
+@contextmanager
+def serving_reference(kit: Kit, name: str, *, work: Path) -> Iterator[tuple[str, str, str]]:
+    """Run a reference server; gives its address, and no token and no warehouse, as it knows neither."""
+    with reference_server(kit.java, kit.path, work=work / "reference", log=OUTPUT / f"server-{name}.log") as uri:
+        yield uri, "", ""
+
+
+@contextmanager
+def serving_far_reference(kit: Kit, name: str, *, work: Path) -> Iterator[tuple[str, str, str]]:
+    """Run a reference server, and one of ours whose catalog `far` shows that; gives the second one's address, token and catalog."""
+    with (
+        serving_reference(kit, name, work=work) as (source, _, _),
+        showing({"uri": source}, work=work / "near", log=OUTPUT / f"near-{name}.log") as (uri, token),
+    ):
+        yield uri, token, "far"
+
+
+@contextmanager
+def showing(properties: dict[str, str], *, work: Path, log: Path) -> Iterator[tuple[str, str]]:
+    """Run a server whose catalog `far` shows another's; gives its address and its administrator's token."""
+    address = properties["uri"].removeprefix("http://").partition("/")[0]
+    with running_server(work, log=log, flags=("--allow-source", address)) as server:
+        token = (work / "admin.token").read_text().strip()
+        with Client(server.uri, token=token) as client:
+            client.catalogs.create("far", provider="iceberg-rest", properties=properties)
+        yield f"{server.uri}/iceberg", token
 
 
 @contextmanager
