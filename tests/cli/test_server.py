@@ -28,7 +28,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return call
 
     seen.start, seen.migrate, seen.main = remember(7), remember("already at version 1"), remember(0)
-    seen.ensure_runtime = remember(Path("iceberg.jar"))
+    seen.ensure_runtime, seen.ensure_s3 = remember(Path("iceberg.jar")), remember(Path("s3.jar"))
     seen.check = lambda _settings: seen.problems
 
     def room(module: str, *, extra: str) -> SimpleNamespace:
@@ -173,6 +173,13 @@ def test_jars_come_from_where_the_settings_say(
 
     assert (done.code, done.out) == (0, "iceberg.jar\n")
     assert rooms.given == [((), {"repository": "https://other/maven2", "cache": Path("here")})]
+
+
+def test_spark_jars_for_s3_are_two(run: Run, rooms: SimpleNamespace) -> None:
+    """`spark jars --s3` fetches what reaches tables on S3 beside Iceberg's runtime."""
+    done = run("spark", "jars", "--s3", "--output", "table")
+
+    assert (done.code, done.out) == (0, "iceberg.jar\ns3.jar\n")
 
 
 def test_demo_runs_in_its_directory(run: Run, rooms: SimpleNamespace) -> None:

@@ -188,6 +188,14 @@ def test_each_spark_line_has_its_runtime(version: str, filename: str) -> None:
     assert jars.runtime_for(version).filename == filename
 
 
+def test_each_runtime_has_its_part_for_s3() -> None:
+    """What reaches S3 is of the runtime's own release, for each Spark that is known."""
+    assert {each.version for each in jars.ICEBERG_RUNTIMES.values()} == {
+        each.version for each in jars.AWS_BUNDLES.values()
+    }
+    assert all(each.version == version for version, each in jars.AWS_BUNDLES.items())
+
+
 @pytest.mark.parametrize("version", ["4.2.1", "4.3.0", "3.5.9"])
 def test_other_spark_lines_are_refused_by_name(version: str) -> None:
     """A PySpark without a proven runtime is refused, naming the version and the one to install."""

@@ -50,7 +50,7 @@ def test_every_catalog_is_registered() -> None:
 
 def test_credential_reaches_catalogs_only_and_is_hidden() -> None:
     """The credential stands in catalog settings alone, and Spark is told to hide it from its displays."""
-    settings = config_for("http://h", authorization="Bearer secret-1", jar=Path("/x.jar"))
+    settings = config_for("http://h", authorization="Bearer secret-1", jars=[Path("/x.jar")])
 
     holders = [key for key, value in settings.items() if "secret-1" in value]
     assert holders == ["spark.sql.catalog.main.header.Authorization"]
@@ -96,7 +96,7 @@ def test_caller_settings_win_but_keep_iceberg() -> None:
     """The caller's settings override ours; their jars and extensions are added to Iceberg's."""
     settings = config_for(
         "http://h",
-        jar=Path("/cache/iceberg.jar"),
+        jars=[Path("/cache/iceberg.jar")],
         config={
             "spark.driver.memory": "5g",
             "spark.jars": "/mine.jar",
@@ -163,11 +163,23 @@ def test_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lineage_is_a_listener_beside_others() -> None:
     """The listener's archive and class stand beside those that the caller names; without it nothing is set."""
     extra = {"spark.jars": "/y.jar", "spark.extraListeners": "mine"}
-    settings = config_for("http://h", jar=Path("/x.jar"), listener=Path("/l.jar"), config=extra)
+    settings = config_for("http://h", jars=[Path("/x.jar"), Path("/l.jar")], lineage=True, config=extra)
 
     assert settings["spark.jars"] == "/x.jar,/l.jar,/y.jar"
     assert settings["spark.extraListeners"] == f"{LISTENER},mine"
-    assert "spark.extraListeners" not in config_for("http://h", jar=Path("/x.jar"))
+    assert "spark.extraListeners" not in config_for("http://h", jars=[Path("/x.jar")])
+
+
+def test_files_of_s3_are_asked_for_by_catalogs_alone() -> None:
+    """Each catalog asks for credentials or signatures, and says nothing of a key; without `s3` none does."""
+    header = ".header.X-Iceberg-Access-Delegation"
+    settings = config_for("http://h", catalogs=("a", "b"), s3=True)
+
+    assert {key: value for key, value in settings.items() if header in key} == {
+        f"spark.sql.catalog.{name}{header}": "vended-credentials,remote-signing" for name in ("a", "b")
+    }
+    assert not [key for key in settings if "s3." in key]
+    assert not [key for key in config_for("http://h") if header in key]
 
 
 def test_lineage_is_sent_with_the_credential_from_the_environment() -> None:
@@ -177,7 +189,7 @@ def test_lineage_is_sent_with_the_credential_from_the_environment() -> None:
 
     assert (transport["url"], transport["urlParams"]) == ("http://h:1", {"metalake": "lake"})
     assert transport["headers"] == {"Authorization": "Bearer secret-1"}
-    settings = config_for("http://h", authorization="Bearer secret-1", listener=Path("/l.jar"))
+    settings = config_for("http://h", authorization="Bearer secret-1", lineage=True)
     assert [key for key, value in settings.items() if "secret-1" in value] == [
         "spark.sql.catalog.main.header.Authorization"
     ]

@@ -25,6 +25,7 @@ def jars(
     repository: Annotated[str | None, Parameter(help="Maven repository URL; else Maven Central.")] = None,
     cache: Annotated[Path | None, Parameter(help="Directory to keep them in; else in the user's cache.")] = None,
     config: Annotated[Path | None, Parameter(help="TOML file with settings.")] = None,
+    s3: Annotated[bool, Parameter(negative="", help="Fetch what reaches tables on S3, too.")] = False,
     lineage: Annotated[bool, Parameter(negative="", help="Fetch the listener that tells lineage, too.")] = False,
     output: Annotated[
         Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`.")
@@ -37,6 +38,8 @@ def jars(
     settings = load(flags=given, file=config, environ=os.environ).settings.spark
     room_of_jars = room("limnos.spark.jars", extra="spark")
     fetches: list[Callable[..., Path]] = [room_of_jars.ensure_runtime]
+    if s3:
+        fetches.append(room_of_jars.ensure_s3)
     if lineage:
         fetches.append(room_of_jars.ensure_listener)
     cache_at = Path(settings.cache) if settings.cache else None

@@ -1,4 +1,4 @@
-"""Fetch the Java archives that Spark needs, to speak Iceberg, to tell lineage, to reach databases: pinned, verified, cached.
+"""Fetch the Java archives that Spark needs, to speak Iceberg, to reach S3, to tell lineage, to reach databases: pinned, verified, cached.
 
 Job: give the local path of the Iceberg runtime that fits the installed PySpark, and of the other archives. May import the
 standard library and `model`. It must not know of sessions. Nothing is resolved at run time: each PySpark release has one pinned archive
@@ -80,6 +80,25 @@ ICEBERG_RUNTIMES: Mapping[str, Artifact] = {
 }
 """PySpark's major.minor → the Iceberg runtime proven with it. A new Spark line is one more entry."""
 
+AWS_BUNDLE = "iceberg-aws-bundle"
+AWS_BUNDLES: Mapping[str, Artifact] = {
+    "1.11.0": Artifact(
+        group="org.apache.iceberg",
+        name=AWS_BUNDLE,
+        version="1.11.0",
+        sha256="38f01da7e96850cdd05e6616d758b77b43314b712a8808e3f9a824d56976162f",
+        size_bytes=63_613_165,
+    ),
+    "1.12.0": Artifact(
+        group="org.apache.iceberg",
+        name=AWS_BUNDLE,
+        version="1.12.0",
+        sha256="dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
+        size_bytes=69_034_612,
+    ),
+}
+"""Iceberg's version → what its runtime needs beside it to reach S3: the runtime has Iceberg's own part, this Amazon's library."""
+
 JDBC_DRIVERS: Mapping[str, tuple[str, Artifact]] = {
     "postgresql": (
         "org.postgresql.Driver",
@@ -160,6 +179,18 @@ def ensure_runtime(
     ones).
     """
     artifact = runtime_for(pyspark_version or installed_pyspark())
+    return ensure(artifact, repository=repository, cache=cache, progress=progress)
+
+
+def ensure_s3(
+    pyspark_version: str | None = None,
+    *,
+    repository: str | None = None,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Return the local path of what the Iceberg runtime for PySpark needs to reach S3, fetching it once. Raises as `ensure_runtime` does."""
+    artifact = AWS_BUNDLES[runtime_for(pyspark_version or installed_pyspark()).version]
     return ensure(artifact, repository=repository, cache=cache, progress=progress)
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from limnos.client import Client
 from limnos.model.errors import BadRequest, Unsupported
-from limnos.spark.jars import cache_directory, ensure_listener, ensure_runtime, installed_pyspark
+from limnos.spark.jars import AWS_BUNDLE, cache_directory, ensure_listener, ensure_runtime, ensure_s3, installed_pyspark
 from limnos.spark.java import find_java
 from limnos.spark.lance.home import Home
 from limnos.spark.trust import java_options as trusting
@@ -47,6 +47,9 @@ _CATALOG_NAME = re.compile(r"\w[\w-]{0,63}", re.ASCII)
 # Spark hides values whose key matches this from its own displays; its default does not know `Authorization`.
 _REDACTION = "(?i)secret|password|token|access[.]?key|authorization"
 _HEADER = ".header.Authorization"
+_DELEGATION = ".header.X-Iceberg-Access-Delegation"
+_DELEGATES = "vended-credentials,remote-signing"
+"""What such a session takes for the files of tables on S3: credentials where a catalog gives some out, else signatures."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SET_LATER = "set on each session"
 """Stands for a credential where Spark starts. Its event log hides, of what jobs are told, only what it was started with."""
@@ -65,6 +68,7 @@ def session(
     lineage: bool = False,
     lance: bool = True,
     ca_file: str | Path | None = None,
+    s3: bool = False,
 ) -> SparkSession:
     """Return a SparkSession in which the catalogs of `metalake` at the server `uri` can be queried as `main.a.b.t`.
 
@@ -73,7 +77,7 @@ def session(
     URL. `config` adds to and overrides Spark settings. When the process already runs Spark, a new session of the same Spark is returned, with its
     own catalogs and credential. With `lineage` each statement's sources and targets are told to the server by OpenLineage's listener, under this
     credential: the one of the session that started Spark. With the extra `lance` the session has the source `limnos.lance`, unless `lance` is False.
-    `ca_file` is a PEM file of authorities that this process and its Spark believe beside the machine's, for a server with a certificate of one's own.
+    With `s3` Spark reaches tables on S3, under credentials or signatures that the server gives out for them. `ca_file` is a PEM file of authorities that this process and its Spark believe beside the machine's, for a server with a certificate of one's own.
 
     Raises Unsupported (no PySpark, or one without an Iceberg runtime), Unavailable (no Java, archive not to be had),
     BadRequest (arguments that contradict each other), and with `catalogs` None what the client raises.
@@ -85,13 +89,14 @@ def session(
             found = client.catalogs.list()
         catalogs = tuple(sorted(catalog.name for catalog in found if catalog.provider == PROVIDER))
     installed_pyspark()
-    running = _running_session(lineage=lineage, trusts_more=ca_file is not None)
-    jar = None if running is not None else ensure_runtime()
-    listener = ensure_listener() if lineage and running is None else None
+    running = _running_session(lineage=lineage, trusts_more=ca_file is not None, s3=s3)
+    jars: list[Path] = []
+    if running is None:
+        jars = [ensure_runtime(), *([ensure_s3()] if s3 else []), *([ensure_listener()] if lineage else [])]
     options = None if ca_file is None or running is not None else trusting(Path(ca_file), cache_directory())
     settings = config_for(
-        uri, metalake=metalake, catalogs=catalogs, authorization=header, master=master, jar=jar, listener=listener,
-        config=config, java_options=options,
+        uri, metalake=metalake, catalogs=catalogs, authorization=header, master=master, jars=jars, lineage=lineage,
+        config=config, java_options=options, s3=s3,
     )  # fmt: skip
     if running is not None:
         spark = running.newSession()
@@ -174,10 +179,11 @@ def config_for(
     catalogs: Sequence[str] = ("main",),
     authorization: str | None = None,
     master: str = "local[*]",
-    jar: Path | None = None,
-    listener: Path | None = None,
+    jars: Sequence[Path] = (),
+    lineage: bool = False,
     config: Mapping[str, str] | None = None,
     java_options: str | None = None,
+    s3: bool = False,
 ) -> dict[str, str]:
     """Return every Spark setting of such a session; pure.
 
@@ -186,10 +192,10 @@ def config_for(
     and Iceberg's default picks the file reader by the location's scheme, local files included.
     """
     settings = {"spark.sql.extensions": EXTENSIONS, "spark.redaction.regex": _REDACTION}
-    archives = ",".join(str(each) for each in (jar, listener) if each is not None)
+    archives = ",".join(map(str, jars))
     if archives:
         settings["spark.jars"] = archives
-    if listener is not None:
+    if lineage:
         settings["spark.extraListeners"] = LISTENER
     if java_options is not None:
         settings[_JAVA_OPTIONS] = java_options
@@ -198,6 +204,8 @@ def config_for(
     for name in catalogs:
         settings |= _catalog_settings(name, uri=uri, metalake=metalake)
         settings |= _credential(f"{_CATALOG_PREFIX}{name}", authorization, uri=uri, connect=master.startswith("sc://"))
+        if s3:
+            settings[f"{_CATALOG_PREFIX}{name}{_DELEGATION}"] = _DELEGATES
     extra = dict(config or {})
     for key, own in (("spark.jars", archives), ("spark.extraListeners", settings.get("spark.extraListeners"))):
         if key in extra and own:
@@ -293,7 +301,7 @@ def _iceberg(uri: str) -> str:
     return f"{uri.rstrip('/')}/iceberg"
 
 
-def _running_session(*, lineage: bool, trusts_more: bool) -> SparkSession | None:
+def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSession | None:
     """The Spark of this process, if it runs already; raises Unsupported when it was started without what is asked for."""
     from pyspark import SparkContext  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -311,6 +319,12 @@ def _running_session(*, lineage: bool, trusts_more: bool) -> SparkSession | None
         raise Unsupported(
             "This process already runs a Spark that tells no lineage, and a running Spark cannot begin to: stop it first "
             "(`spark.stop()`), or make the first session with lineage=True."
+        )
+    brought = f"{context.getConf().get('spark.jars') or ''},{context.getConf().get('spark.jars.packages') or ''}"
+    if s3 and AWS_BUNDLE not in brought:
+        raise Unsupported(
+            "This process already runs a Spark that cannot reach S3, and a running Spark cannot begin to: stop it first (`spark.stop()`), "
+            "or make the first session with s3=True."
         )
     if trusts_more and "javax.net.ssl.trustStore" not in (context.getConf().get(_JAVA_OPTIONS) or ""):
         raise Unsupported(

@@ -1,0 +1,187 @@
+"""Spark on an object store with authorization on, by credentials of one table and by signed requests; never a key of its own.
+
+Spark takes in what reaches S3 at its start alone, so this one runs in a process of its own: a line asks, a line answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from limnos.client import Client
+from tests.integration.live import LiveServer, serving
+from tests.objects import BUCKET, Objects, authorized
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+CATALOGS = ("vended", "signed")
+SCRIPT = """
+import json, sys
+from limnos.spark import session
+
+uri, *tokens = sys.argv[1:]
+config = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
+users = [session(uri, token=each, catalogs=("vended", "signed"), master="local[2]", s3=True, config=config) for each in tokens]
+users[0].sparkContext.setLogLevel("OFF")
+held = {}
+for line in sys.stdin:
+    user, statement, name = json.loads(line)
+    try:
+        if name and name not in held:
+            held[name] = users[user].sql(statement)
+        frame = held[name] if name else users[user].sql(statement)
+        told = {"rows": [list(row) for row in frame.collect()]}
+    except Exception as error:
+        told = {"error": str(error)}
+    print("told", json.dumps(told), flush=True)
+users[0].stop()
+"""
+ADMIN, ANA = 0, 1
+
+
+class Shell:
+    """A Spark that is asked line by line, as one of its users."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        self.process, self.log = process, log
+
+    def ask(self, statement: str, *, user: int = ADMIN, held: str = "") -> dict[str, object]:
+        """Return what became of a statement; `held` is the name of a result that is worked out anew on the table as it was first loaded."""
+        asks: IO[str] | None = self.process.stdin
+        assert asks is not None
+        asks.write(json.dumps([user, statement, held]) + "\n")
+        asks.flush()
+        for line in self.process.stdout or ():
+            if line.startswith("told "):
+                told: dict[str, object] = json.loads(line.removeprefix("told "))
+                return told
+        raise AssertionError(self.log.read_text()[-3000:])
+
+    def rows(self, statement: str, *, user: int = ADMIN, held: str = "") -> object:
+        """Return the rows of a statement that must succeed."""
+        told = self.ask(statement, user=user, held=held)
+        assert "rows" in told, (statement, told)
+        return told["rows"]
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Objects]:
+    """The store."""
+    with authorized() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server with two catalogs there: one gives out credentials, one signs; ana may read the tables of both."""
+    data = tmp_path_factory.mktemp("spark-s3") / "data"
+    keys = {key: value for key, value in store.properties.items() if key != "s3-role-arn"}
+    with (
+        serving(data, "--allow-root", "s3://lake", "--allow-endpoint", store.uri) as running,
+        Client(running.uri, token=running.token) as client,
+    ):
+        client.catalogs.create("vended", properties={**store.properties, "warehouse": "s3://lake/vended"})
+        signing = {**keys, "warehouse": "s3://lake/signed", "s3.remote-signing-enabled": "true"}
+        client.catalogs.create("signed", properties=signing)
+        client.users.add("ana")
+        client.roles.create("readers")
+        for name in CATALOGS:
+            client.roles.allow("readers", ["USE_CATALOG", "USE_SCHEMA", "SELECT_TABLE"], on=name, kind="catalog")
+        client.roles.grant_to_user("ana", ["readers"])
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shell(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """A Spark that finds no keys of its own anywhere."""
+    with Client(server.uri, token=server.token) as client:
+        ana = client.tokens.create(user="ana").token
+    own = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+    none = {
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": "/nonexistent",
+        "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+    }
+    log = tmp_path_factory.mktemp("spark-s3-shell") / "log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, server.uri, server.token, ana], env={**own, **none}, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=errors, text=True,
+        ) as process,
+    ):  # fmt: skip
+        try:
+            yield Shell(process, log)
+            process.stdin.close()  # type: ignore[union-attr]  # a pipe
+            assert process.wait(timeout=60) == 0
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_spark_has_no_keys_of_its_own(shell: Shell, store: Objects, catalog: str) -> None:
+    """Tables are made, written, altered and read, by who may read only too, and each request to the store is under this server's word."""
+    shell.rows(f"CREATE NAMESPACE {catalog}.a")
+    shell.rows(f"CREATE TABLE {catalog}.a.t (id BIGINT, text STRING) USING iceberg")
+    shell.rows(f"INSERT INTO {catalog}.a.t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    shell.rows(f"ALTER TABLE {catalog}.a.t ADD COLUMN more INT")
+    shell.rows(f"MERGE INTO {catalog}.a.t t USING (SELECT 2L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    shell.rows(f"UPDATE {catalog}.a.t SET more = 7 WHERE id = 3")
+
+    assert shell.rows(f"SELECT id, more FROM {catalog}.a.t ORDER BY id", user=ANA) == [[1, None], [3, 7]]
+    refused = shell.ask(f"INSERT INTO {catalog}.a.t VALUES (9, 'z', 0)", user=ANA)
+    assert "error" in refused
+    assert shell.rows(f"SELECT count(*) FROM {catalog}.a.t") == [[2]]
+    own = {key for key in store.asked if key != "sts"}
+    assert own >= ({"s3:GetObject", "s3:PutObject"} if catalog == "vended" else set())
+
+
+def test_a_table_made_of_rows(shell: Shell, store: Objects) -> None:
+    """A table that is made in one step with its rows has credentials before it is there."""
+    shell.rows("CREATE NAMESPACE vended.made")
+    shell.rows("CREATE TABLE vended.made.t USING iceberg AS SELECT id FROM range(100)")
+
+    assert shell.rows("SELECT count(*), sum(id) FROM vended.made.t") == [[100, 4950]]
+
+
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_files_beside_are_refused(shell: Shell, store: Objects, server: LiveServer, catalog: str) -> None:
+    """A table whose rows' files are said to lie beside, under a name that only begins alike, is neither read nor written there."""
+    shell.rows(f"CREATE NAMESPACE {catalog}.beside")
+    for name in ("t", "t2"):
+        place = f"s3://{BUCKET}/{catalog}/beside/{name}"
+        shell.rows(f"CREATE TABLE {catalog}.beside.{name} (id BIGINT) USING iceberg LOCATION '{place}'")
+        shell.rows(f"INSERT INTO {catalog}.beside.{name} VALUES (1)")
+    before = store.names(f"{catalog}/beside/t2/")
+    place = f"s3://{BUCKET}/{catalog}/beside/t2/data"
+    shell.rows(f"ALTER TABLE {catalog}.beside.t SET TBLPROPERTIES ('write.data.path' = '{place}')")
+
+    refused = shell.ask(f"INSERT INTO {catalog}.beside.t VALUES (2)")
+    assert "error" in refused, refused
+    assert store.names(f"{catalog}/beside/t2/") == before
+    assert shell.rows(f"SELECT id FROM {catalog}.beside.t") == [[1]]
+
+
+def test_credentials_are_renewed_while_they_are_used(shell: Shell, store: Objects) -> None:
+    """A result that is worked out again later takes new credentials by the table's own route; those it began with are over then."""
+    shell.rows("CREATE NAMESPACE vended.lasts")
+    shell.rows("CREATE TABLE vended.lasts.t (id BIGINT) USING iceberg")
+    shell.rows("INSERT INTO vended.lasts.t VALUES (1), (2)")
+    store.life_s = 66  # the client renews in the last minutes, and the server gives out none that have less than one
+    try:
+        assert shell.rows("SELECT count(*) FROM vended.lasts.t", held="lasts") == [[2]]
+        began = store.asked["sts"]
+        while store.asked["sts"] == began:  # the table is not loaded again: only who renews asks
+            assert shell.rows("", held="lasts") == [[2]]
+        store.end_all_but_newest()
+        assert shell.rows("", held="lasts") == [[2]]
+    finally:
+        store.life_s = None
+    store.end_all()
+    assert "error" in shell.ask("", held="lasts")
