@@ -166,22 +166,3 @@ def test_files_beside_are_refused(shell: Shell, store: Objects, server: LiveServ
     assert "error" in refused, refused
     assert store.names(f"{catalog}/beside/t2/") == before
     assert shell.rows(f"SELECT id FROM {catalog}.beside.t") == [[1]]
-
-
-def test_credentials_are_renewed_while_they_are_used(shell: Shell, store: Objects) -> None:
-    """A result that is worked out again later takes new credentials by the table's own route; those it began with are over then."""
-    shell.rows("CREATE NAMESPACE vended.lasts")
-    shell.rows("CREATE TABLE vended.lasts.t (id BIGINT) USING iceberg")
-    shell.rows("INSERT INTO vended.lasts.t VALUES (1), (2)")
-    store.life_s = 66  # the client renews in the last minutes, and the server gives out none that have less than one
-    try:
-        assert shell.rows("SELECT count(*) FROM vended.lasts.t", held="lasts") == [[2]]
-        began = store.asked["sts"]
-        while store.asked["sts"] == began:  # the table is not loaded again: only who renews asks
-            assert shell.rows("", held="lasts") == [[2]]
-        store.end_all_but_newest()
-        assert shell.rows("", held="lasts") == [[2]]
-    finally:
-        store.life_s = None
-    store.end_all()
-    assert "error" in shell.ask("", held="lasts")
