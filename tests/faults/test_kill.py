@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from limnos.store.faults import DEED_POINT, POINTS
-from tests.faults import shadows
+from tests.faults import reading, shadows
 from tests.faults.mutations import (
     MUTATIONS,
     WITH_FILE,
@@ -23,13 +23,14 @@ from tests.faults.whole import complaints
 
 EVERY = 1 if FULL else 6
 """Of the whole matrix, a run takes each sixth: every kind and every point is among them."""
-KILLED = (*MUTATIONS, *WITHOUT_CHANGES, *shadows.MUTATIONS)
+TOLD = (*MUTATIONS, *shadows.MUTATIONS, *reading.MUTATIONS)
+"""They leave something in the feed."""
+KILLED = (*MUTATIONS, *WITHOUT_CHANGES, *shadows.MUTATIONS, *reading.MUTATIONS)
 MATRIX = [
     (mutation, point)
     for mutation in KILLED
     for point in POINTS
-    if (point != "file-written" or mutation in WITH_FILE)
-    and (point != "drafted" or mutation in (*MUTATIONS, *shadows.MUTATIONS))
+    if (point != "file-written" or mutation in WITH_FILE) and (point != "drafted" or mutation in TOLD)
 ]
 ALWAYS = {(mutation, "file-written") for mutation in WITH_FILE} | {
     (mutation, "before-commit") for mutation in WITHOUT_CHANGES

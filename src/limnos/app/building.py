@@ -16,6 +16,7 @@ from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.chores import ChoreProcesses
 from limnos.app.deliveries import Deliveries
 from limnos.app.lance import lance_processes
+from limnos.app.turns import Turns
 from limnos.app.upkeep import Upkeep
 from limnos.config.values import split_listen
 from limnos.files import ENDPOINTS, Allowed, is_within, root_of
@@ -58,6 +59,8 @@ DATABASE_FILE = "limnos.db"
 KEY_FILE = "secrets.key"
 LAST_REPORTS_S = 0.5
 """How long a node that stops writes what reports of clients are left."""
+SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN = 6, 2, 32
+"""Scans whose files are held in memory at once: in all, of one caller; and how many of a caller's wait for that."""
 
 
 class Built(NamedTuple):
@@ -293,6 +296,7 @@ def build(settings: Settings) -> Built:
         lance=lance_processes(settings.lance),
         sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max),
         scan_chores=ChoreProcesses(processes_max=settings.planning.workers_max),
+        scan_turns=Turns(SCANS_HELD, limits={"caller": SCANS_HELD_OWN}, waits={"caller": SCANS_WAITING_OWN}),
         vendor=Vendor(timeout_s=settings.storage.timeout_s, time=store.time),
         issuer=_issuer_of(settings.oidc, store.time),
         sources=Sources(Limits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)),

@@ -28,6 +28,7 @@ from limnos.services.lines import Lines
 from limnos.services.recent import RecentMetadata
 from limnos.services.reports import Reports
 from limnos.services.scan_flights import Flights
+from limnos.services.scan_turns import NoTurns, ScanTurns
 from limnos.services.scene import Scene, Scope, zones_now
 from limnos.services.sources import Sources, no_sources
 from limnos.services.sqlpp_engine import NoEngine
@@ -83,6 +84,7 @@ class Services:
         engine: Engine | None = None,
         sqlpp_chores: Chores | None = None,
         scan_chores: Chores | None = None,
+        scan_turns: ScanTurns | None = None,
         vendor: Vendor | None = None,
         sources: Sources | None = None,
         issuer: Issuer | None = None,
@@ -111,6 +113,7 @@ class Services:
         self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
         """Of their own, so that a long query holds up no commit."""
         self.scan_chores: Chores = scan_chores or OwnChores()
+        self.scan_turns: ScanTurns = scan_turns or NoTurns()
         self.scan_flights = Flights()
         self.sqlpp_requests = Requests(gate, store)
         self.recent, self.lines = RecentMetadata(), Lines()

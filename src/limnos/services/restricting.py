@@ -8,6 +8,7 @@ values that are masked. Decision record 0093.
 from __future__ import annotations
 
 import hashlib
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -20,7 +21,7 @@ from limnos.model.errors import Unsupported
 from limnos.services.credentials import Vended, wanted_of
 from limnos.services.parallel import each_of
 from limnos.services.places import SET_ASIDE
-from limnos.services.scans import Told
+from limnos.services.scans import Told, parts_of, scan_of
 from limnos.sources.credentials import Rights
 
 if TYPE_CHECKING:
@@ -53,9 +54,20 @@ def narrowed(asked: ScanRequest, bound: Bound) -> ScanRequest:
     return msgspec.structs.replace(planned, filter=msgspec.Raw(msgspec.json.encode(bound.row_filter)))
 
 
-async def tasks_shown(ctx: Context, scanned: Scanned, *, told: Told, bound: Bound, query: str) -> Shown:
-    """Have every file of a plan shown as it may be seen. `query` tells one query from others. Raises Unsupported, StorageFailed, Unavailable."""
+async def scan_shown(ctx: Context, scanned: Scanned, *, bound: Bound) -> Shown:
+    """Plan a scan for a bound reader, a portion of its manifests at a time. Raises as planning does, Unsupported, StorageFailed, Unavailable."""
+    query = token_hex(16)
     into = place_into(ctx, scanned, bound=bound, query=query)
+    scan = await scan_of(ctx, scanned._replace(asked=narrowed(scanned.asked, bound), bound=None))
+    found = [
+        await _files_shown(ctx, scanned, told=await scan.tasks(part), bound=bound, query=query, into=into)
+        for part in parts_of(await scan.needed(), files_max=ctx.services.defaults.scan_files_max)
+    ]
+    return Shown(Told(b",".join(filter(None, found)), b"", 0), into)
+
+
+async def _files_shown(ctx: Context, scanned: Scanned, *, told: Told, bound: Bound, query: str, into: str) -> bytes:
+    """Have every file of a part of a plan shown as it may be seen. `query` tells one query from others. Raises Unsupported, StorageFailed, Unavailable."""
     tasks: list[Json] = msgspec.json.decode(b"[" + told.files + b"]")
     deletes: list[Json] = msgspec.json.decode(b"[" + told.deletes + b"]")
     shape: Json = {
@@ -67,8 +79,7 @@ async def tasks_shown(ctx: Context, scanned: Scanned, *, told: Told, bound: Boun
         return await _show(ctx, scanned, task=task, into=into, shape=shape, deletes=deletes)
 
     found = await each_of(tasks, show, at_once=AT_ONCE)
-    files = [_task(scanned, each) for each in found if each["record-count"]]
-    return Shown(Told(b",".join(files), b"", 0), into)
+    return b",".join([_task(scanned, each) for each in found if each["record-count"]])
 
 
 def place_into(ctx: Context, scanned: Scanned, *, bound: Bound, query: str) -> str:

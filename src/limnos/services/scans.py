@@ -28,6 +28,7 @@ from limnos.services.tables import table_look
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from limnos.formats.iceberg.read_restrictions import Bound
     from limnos.model.entities import Document
@@ -41,6 +42,8 @@ LIST_BYTES_MAX: Final = 64 << 20
 """Of one manifest list, or one manifest."""
 DELETE_BYTES_MAX: Final = 64 << 20
 """Of all manifests of deletes that one scan has to read, as far as their lists tell."""
+READ_BYTES_MAX: Final = 192 << 20
+"""Of everything that one step holds at once: a portion of manifests, the largest one, and deletes; whatever lists tell of lengths."""
 
 
 class Scanned(NamedTuple):
@@ -88,6 +91,7 @@ class Scan:
             )
         self._files = ctx.services.files
         self._chores = ctx.services.scan_chores
+        self._turns = ctx.services.scan_turns
         self._scanned = scanned
         self.asker = scanned.asker
         self._aim = msgspec.json.encode(aim)
@@ -96,8 +100,9 @@ class Scan:
 
     async def needed(self) -> Needed:
         """Say which manifests have to be read. Raises BadRequest, MissingFile, InvalidTable, Unsupported."""
-        lists = await self._read(self.aim.lists)
-        return msgspec.json.decode((await self._do("scan-manifests", *lists))[0], type=Needed)
+        async with self._turn():
+            lists = await self._read(self.aim.lists)
+            return msgspec.json.decode((await self._do("scan-manifests", *lists))[0], type=Needed)
 
     async def tasks(self, needed: Needed) -> Told:
         """Plan the files of manifests. Raises as `needed` does."""
@@ -107,15 +112,31 @@ class Scan:
             )
         if not needed.data:
             return Told(b"", b"", 0)
-        files = await self._read([each.path for each in (*needed.data, *needed.deletes)])
-        found = await self._do("scan-tasks", msgspec.json.encode(needed), *files)
+        async with self._turn():
+            files = await self._read([each.path for each in (*needed.data, *needed.deletes)])
+            found = await self._do("scan-tasks", msgspec.json.encode(needed), *files)
         return Told(found[0], found[1], int(found[2]))
 
     async def _do(self, name: str, *parts: bytes) -> list[bytes]:
         return await self._chores.do(name, self._aim, self._asked, *parts, caller=self.asker.name)
 
+    def _turn(self) -> AbstractAsyncContextManager[None]:
+        return self._turns.turn((("caller", self.asker.name),))
+
     async def _read(self, locations: Sequence[str]) -> list[bytes]:
-        return await each_of(locations, self._read_one, at_once=AT_ONCE)
+        held = 0
+
+        async def read(location: str) -> bytes:
+            nonlocal held
+            data = await self._read_one(location)
+            held += len(data)
+            if held > READ_BYTES_MAX:
+                raise Unsupported(
+                    f"One step of this scan reads over {READ_BYTES_MAX} bytes of manifests or their lists: ask for fewer snapshots, or plan it where it is read"
+                )
+            return data
+
+        return await each_of(locations, read, at_once=AT_ONCE)
 
     async def _read_one(self, location: str) -> bytes:
         root = self.aim.location

@@ -25,7 +25,7 @@ from limnos.model import errors
 from limnos.model.errors import BadRequest
 from limnos.services import scan_plans, scans
 from limnos.services.credentials import table_credentials, vends
-from limnos.services.restricting import narrowed, shown_credentials, tasks_shown
+from limnos.services.restricting import scan_shown, shown_credentials
 from limnos.services.scans import Told
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.names.path import Levels
     from limnos.services.context import Context
-    from limnos.services.restricting import Shown
     from limnos.services.scan_plans import Planned
     from limnos.services.scans import Scanned
     from limnos.services.scene import Scope
@@ -132,7 +131,7 @@ async def _planned(request: Request, ctx: Context, *, seen: Seen, planned: Plann
 
 async def _restricted(request: Request, ctx: Context, *, seen: Seen, bound: Bound) -> Response:
     """Plan for whom restrictions bind: what they leave, whole, in files of its own, and credentials for these alone."""
-    shown = await unless_gone(request.is_gone, _shown(ctx, seen.scanned, bound=bound))
+    shown = await unless_gone(request.is_gone, scan_shown(ctx, seen.scanned, bound=bound))
     credentials = b""
     if delegates_of(request) and vends(seen.scanned.place.catalog.properties):
         found = await shown_credentials(ctx, seen.scanned, into=shown.into)
@@ -142,12 +141,6 @@ async def _restricted(request: Request, ctx: Context, *, seen: Seen, bound: Boun
             credentials = b',"storage-credentials":' + msgspec.json.encode([entry])
     head = b'"status":"completed","plan-id":%b,' % msgspec.json.encode(token_hex(16))
     return _scan_tasks(shown.told, head=head, credentials=credentials)
-
-
-async def _shown(ctx: Context, scanned: Scanned, *, bound: Bound) -> Shown:
-    scan = await scans.scan_of(ctx, scanned._replace(asked=narrowed(scanned.asked, bound), bound=None))
-    told = await scan.tasks(await scan.needed())
-    return await tasks_shown(ctx, scanned, told=told, bound=bound, query=token_hex(16))
 
 
 async def _credentials(request: Request, ctx: Context, *, seen: Seen) -> bytes:

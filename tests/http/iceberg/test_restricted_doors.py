@@ -1,0 +1,208 @@
+"""Ways around read restrictions, each tried by somebody whom one binds and who may do everything else: other names, other places, other languages, older answers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.app.restricting import CHORES as RESTRICTING
+from limnos.services.chores import OwnChores
+from tests.http.driver import API, OWN, Node, grant
+from tests.http.iceberg.planning import Written
+from tests.http.iceberg.test_restrictions import LAKE, SCHEMA, SECRETS, closed, furnish, of, restrict, words
+from tests.http.iceberg.wire import (
+    ROOT,
+    SPACES,
+    commit,
+    make_space,
+    make_view,
+    set_properties,
+    space_path,
+    table_path,
+    view_version,
+)
+from tests.manifests import data_file, entry
+
+EVERYTHING = "use_catalog use_schema create_schema select_table modify_table create_table create_view select_view register_function execute_function modify_function"
+HOME = table_path("a", "t")
+
+
+@pytest.fixture
+def shop(lake: Node) -> Node:
+    """The furnished table, restricted for everybody but its owner; bob has every right but to own, and a namespace `b` of his own."""
+    furnish(lake)
+    grant(lake, "bob", EVERYTHING, kind="CATALOG", on="main")
+    lake.done("POST", f"{ROOT}/namespaces", {"namespace": ["b"]}, user="bob")
+    assert restrict(lake, filter="city = 'EU'", masks={"ssn": "replace-with-null"}).status == 200
+    return lake
+
+
+class Everything(OwnChores):
+    """Does on the spot what processes do for bound readers, too."""
+
+    async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
+        """Do a chore."""
+        return RESTRICTING[name](*parts) if name in RESTRICTING else await super().do(name, *parts, caller=caller)
+
+
+def real(node: Node) -> dict[str, object]:
+    """The table as its owner has it."""
+    return node.done("GET", HOME)
+
+
+def test_another_name_for_its_metadata(shop: Node) -> None:
+    """Who knows the metadata file from before registers no other table of it, and nothing over the restricted one."""
+    file = real(shop)["metadata-location"]
+
+    other = shop.post(f"{space_path('b')}/register", {"name": "spy", "metadata-location": file}, user="bob")
+    over = shop.post(
+        f"{space_path('a')}/register", {"name": "t", "metadata-location": file, "overwrite": True}, user="bob"
+    )
+
+    assert other.status in (400, 409), other.body
+    assert not [each for each in SECRETS if each in other.body.decode()]
+    assert over.status == 403, over.body
+
+
+def test_another_table_at_its_place(shop: Node) -> None:
+    """No table, staged or made, lies at, in or above the restricted one's place; nor does one move there."""
+    place = str(real(shop)["metadata"]["location"])  # type: ignore[index]
+    for location in (
+        place,
+        f"{place}/metadata",
+        f"{place}/",
+        place.rpartition("/")[0],
+        place.replace("file:///", "file:/"),
+    ):
+        for stage in (False, True):
+            body = {"name": f"n{stage}", "schema": SCHEMA, "location": location, "stage-create": stage, "properties": {"format-version": "3"}}  # fmt: skip
+            answer = shop.ask(
+                "POST", f"{space_path('b')}/tables", body, user="bob", x_iceberg_access_delegation="vended-credentials"
+            )
+            assert stage or answer.status in (400, 409), answer.body
+            assert "storage-credentials" not in answer.body.decode()
+    made = {"name": "own", "schema": SCHEMA, "properties": {"format-version": "3"}}
+    shop.done("POST", f"{space_path('b')}/tables", made, user="bob")
+    moved = commit(shop, "b", "own", updates=[{"action": "set-location", "location": place}], user="bob")
+    assert moved.status in (400, 409), moved.body
+
+
+def test_manifests_of_ones_own_that_name_its_files(shop: Node) -> None:
+    """A table of one's own whose manifests, or whose lists, are the restricted one's is planned by nobody here."""
+    own = Written(shop, "stolen")
+    shop.built.services.scan_chores = Everything()
+    file = f"{real(shop)['metadata']['location']}/data/x.parquet"  # type: ignore[index]
+    own.commit([own.manifest("m.avro", [entry(data_file(file))])])
+    assert restrict(shop, "r", on="main.a.stolen", filter="id > 1").status == 200
+
+    answer = shop.post(f"{own.path}/plan", {}, user="bob")
+
+    assert answer.status in (400, 406), answer.body
+    assert file not in answer.body.decode()
+
+
+def test_statements_about_it(shop: Node) -> None:
+    """SQL++ tells nothing of its rows, files or commits: by query, view, function, copy, analysis, or what datasets are made of."""
+    statements = (
+        "select value t from a.t t",
+        "create view b.v as select value t from a.t t; select value v from b.v v",
+        "create function b.f() { select value t from a.t t }; select value b.f()",
+        "insert into a.t select value t from a.t t",
+        "delete from a.t t",
+        "drop dataset a.t",
+        "analyze dataset a.t",
+        "select value r from dataset_resources('a', 't') r",
+        "select value r from storage_components('a', 't') r",
+        "copy (select value t from a.t t) to localfs path('x') with {'format':'json'}",
+        "create dataset b.c(x) primary key id: bigint; insert into b.c select value t from a.t t",
+    )
+    place = str(real(shop)["metadata"]["location"])  # type: ignore[index]
+
+    for statement in statements:
+        answer = shop.post("/query/service", {"statement": statement}, user="bob")
+        text = answer.body.decode()
+        assert place not in text, (statement, text)
+        assert not [each for each in SECRETS if each in text], (statement, text)
+        assert answer.status != 200, (statement, text)
+
+
+def test_views_over_it(shop: Node) -> None:
+    """A view lends a bound caller nothing, and planning through one is planning for a bound reader; a view of theirs lends others nothing."""
+    make_space(shop, "v")
+    make_view(shop, "v", "mine", version=view_version("select * from a.t"))
+    body = {"name": "his", "schema": {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}, "view-version": view_version("select * from a.t"), "properties": {}}  # fmt: skip
+    shop.post(f"{space_path('b')}/views", body, user="bob")
+    grant(shop, "eve", "use_catalog use_schema select_view", kind="CATALOG", on="main")
+
+    assert "read-restrictions" in shop.get(f"{HOME}?referenced-by=v%1Fmine", user="bob").json()
+    for path in (f"{HOME}/credentials?referenced-by=v%1Fmine", f"{HOME}/credentials"):
+        closed(shop.get(path, user="bob"))
+    for through in ("v%1Fmine", "b%1Fhis"):
+        assert shop.get(f"{HOME}?referenced-by={through}", user="eve").status == 403
+        assert shop.post(f"{HOME}/plan?referenced-by={through}", {}, user="eve").status == 403
+
+
+def test_older_answers(shop: Node) -> None:
+    """What was loaded before the restriction is asked for again in vain: by its tag, under its key, and by the plan that was begun."""
+    shop.done("DELETE", of("eu"))
+    before = shop.get(HOME, user="bob")
+    key = {"idempotency_key": "0198f1f2-7c1c-7000-8000-000000000001"}
+    change = {"requirements": [], "updates": [set_properties(k="v")]}
+    assert shop.ask("POST", HOME, change, user="bob", **key).status == 200
+    assert restrict(shop, filter="city = 'EU'", masks={}).status == 200
+
+    again = shop.get(HOME, user="bob", if_none_match=before.headers["etag"])
+    star = shop.get(HOME, user="bob", if_none_match="*")
+    keyed = shop.ask("POST", HOME, change, user="bob", **key)
+
+    assert (again.status, "read-restrictions" in again.json()) == (200, True)
+    assert (star.status, star.body) == (304, b"")
+    assert keyed.status == 500, keyed.body  # the change is made, and is not shown any more
+    assert "read-restricted-use-server-planning" in words(keyed)
+    for answer in (again, keyed):
+        assert not [each for each in SECRETS if each in answer.body.decode()]
+
+
+def test_out_of_its_reach(shop: Node) -> None:
+    """Who is bound takes the table out of no restriction: by no rename, move, drop, undrop, transaction or owner of theirs; nor a namespace of those that one is on."""
+    moves = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["b"], "name": "t"}}
+    for answer in (
+        shop.post(f"{ROOT}/tables/rename", moves, user="bob"),
+        shop.delete(HOME, user="bob"),
+        shop.post(f"{HOME}/unregister", user="bob"),
+    ):
+        assert answer.status == 403, answer.body
+    assert shop.put(f"{API}/lake/owners/table/main.a.t", {"name": "bob", "type": "USER"}, user="bob").status == 403
+    for operation in (
+        {"do": "drop-table", "path": ["a", "t"]},
+        {"do": "move-table", "path": ["a", "t"], "to": ["b", "t"]},
+        {"do": "commit-table", "path": ["a", "t"], "requirements": [], "updates": [set_properties(k="v")]},
+    ):
+        refused = shop.post(f"{LAKE}/catalogs/main/transactions", {"operations": [operation]}, user="bob")
+        assert refused.status in (400, 403), refused.body
+    assert shop.delete(HOME).status == 204
+    trash = shop.get(f"{LAKE}/catalogs/main/trash", user="bob")
+    assert not [each for each in SECRETS if each in trash.body.decode()]
+
+    assert shop.get(HOME, user="bob").status in (403, 404)
+
+
+def test_what_is_told_beside_it(shop: Node) -> None:
+    """Tags, the feed, the search, statistics, policies and lists tell a bound reader of the table's name and columns, and of no value or file."""
+    location = str(real(shop)["metadata"]["location"])  # type: ignore[index]
+    paths = (
+        f"{LAKE}/objects/TABLE/main.a.t", f"{LAKE}/changes", f"{LAKE}/feed", f"{LAKE}/search?q=ssn", f"{LAKE}/reports?path=main.a.t", f"{LAKE}/statistics?path=main.a.t",
+        f"{API}/lake/objects/table/main.a.t/tags?details=true", f"{API}/lake/objects/table/main.a.t/policies?details=true", f"{API}/lake/objects/table/main.a.t/statistics",
+        f"{API}/lake/catalogs/main/schemas/a/tables", f"{API}/lake/catalogs/main/schemas/a/tables/t/partitions", f"{OWN}/metalakes/lake/export?format=json",
+        f"{LAKE}/lineage?path=main.a.t", f"{LAKE}/audit", "/lance/v1/table/main$a$t/describe", "/lance/v1/namespace/main$a/table/list", f"{SPACES}/a/tables/t/credentials",
+    )  # fmt: skip
+    for path in paths:
+        answer = shop.get(path, user="bob")
+        text = answer.body.decode()
+        assert answer.status < 500, (path, text)
+        assert location not in text, (path, text)
+        assert not [each for each in SECRETS if each in text], (path, text)
+    described = shop.post("/lance/v1/table/main$a$t/describe", {}, user="bob")
+    assert location not in described.body.decode()
+    assert json.dumps(words(shop.get(f"{HOME}/credentials", user="bob")))

@@ -1,0 +1,81 @@
+"""Plans on two nodes over one store: what one began the other goes on with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.nodes.planned import PARTS, files_of, plan, table_with_parts, tasks_of
+from tests.nodes.process import Process
+from tests.nodes.stores import Cluster
+from tests.nodes.wire import GRAVITINO, Wire
+
+ROUNDS = 3
+BESIDE = {"LIMNOS__PLANNING__PLANS_MAX": "6"}
+
+
+class Pair:
+    """Two nodes over one store, a table on it whose plans have parts, and bob, who may read and write it."""
+
+    def __init__(self, here: Process, there: Process) -> None:
+        self.nodes = (here, there)
+        self.admin = [Wire(node.uri, token=node.token) for node in self.nodes]
+        self.bob = [Wire(node.uri, user="bob", timeout_s=300) for node in self.nodes]
+        self.path = table_with_parts(self.admin[0], "sea")
+        rights = [
+            {"name": name, "condition": "allow"}
+            for name in ("use_catalog", "use_schema", "select_table", "modify_table")
+        ]
+        self.admin[0].do("POST", f"{GRAVITINO}/users", {"name": "bob"})
+        self.admin[0].do("POST", f"{GRAVITINO}/roles", {"name": "crew", "properties": {}, "securableObjects": [{"fullName": "main", "type": "catalog", "privileges": rights}]})  # fmt: skip
+        self.admin[0].do("PUT", f"{GRAVITINO}/permissions/users/bob/grant", {"roleNames": ["crew"]})
+
+    def hang_up(self) -> None:
+        """Begin anew with connections of which no node has had enough: the next request opens one."""
+        for each in (*self.admin, *self.bob):
+            each.close()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """The nodes."""
+    cluster = Cluster() if request.param == "postgresql" else None
+    directory = tmp_path_factory.mktemp(request.param)
+    database = cluster.database() if cluster else None
+    nodes = [Process(directory / "data", log=directory / f"{i}.log", database=database, env=BESIDE) for i in (0, 1)]
+    try:
+        for node in nodes:
+            node.start()
+        made = Pair(nodes[0], nodes[1])
+        yield made
+        made.hang_up()
+    finally:
+        for node in nodes:
+            node.stop()
+        if cluster is not None:
+            cluster.stop()
+
+
+def test_a_plan_is_gone_on_with_elsewhere(pair: Pair) -> None:
+    """A plan that one node began is told, fetched and cancelled at the other; afterwards neither has it."""
+    for number in range(ROUNDS):
+        pair.hang_up()
+        here, there = pair.bob[number % 2], pair.bob[1 - number % 2]
+        begun = plan(here, pair.path)
+        at, tasks = f"{pair.path}/plan/{begun.body['plan-id']}", tasks_of(begun)
+
+        assert len(tasks) == PARTS
+        assert tasks_of(there.do("GET", at)) == tasks
+        found = [
+            files_of(wire.do("POST", f"{pair.path}/tasks", {"plan-task": task}))
+            for task, wire in zip(tasks, (there, here, there), strict=True)
+        ]
+        assert [[name.rpartition("/")[2] for name in names] for names in found] == [
+            [f"{n}.parquet"] for n in range(PARTS)
+        ]
+        assert there.ask("DELETE", at).status == 204
+        assert here.do("GET", at).body == {"status": "cancelled"}
+        assert {wire.ask("POST", f"{pair.path}/tasks", {"plan-task": tasks[0]}).status for wire in (here, there)} == {
+            404
+        }
