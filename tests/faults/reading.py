@@ -1,4 +1,4 @@
-"""What restrictions write, killed halfway: one is set, and set anew."""
+"""What restrictions and plans write, killed halfway: a restriction set, set anew and removed; a plan begun and cancelled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 from tests.faults.mutations import Case
 from tests.faults.rig import Rig
-from tests.nodes.planned import restriction_path
+from tests.nodes.planned import plan, restriction_path, table_with_parts
 from tests.nodes.wire import namespace_body, namespace_path, table_body
 
 FIRST = {"filter": "id > 1", "masks": {}}
@@ -45,4 +45,34 @@ def restriction_change(rig: Rig) -> Case:
     return Case("PUT", restriction_path(tag), SECOND, lambda: _is(rig, tag, before=[(False, 0)], after=[(True, 1)]))
 
 
-MUTATIONS = (restriction_set, restriction_change)
+def restriction_remove(rig: Rig) -> Case:
+    """Take a restriction away."""
+    tag = _table(rig)
+    rig.admin.do("PUT", restriction_path(tag), FIRST)
+    return Case("DELETE", restriction_path(tag), None, lambda: _is(rig, tag, before=[(False, 0)], after=[]))
+
+
+def plan_begin(rig: Rig) -> Case:
+    """Begin a plan that is told in parts."""
+    path = table_with_parts(rig.admin, rig.tag())
+    kept = "SELECT count(*) FROM scan_plan WHERE parts <> ''"
+    ((before,),) = rig.rows(kept)
+    return Case("POST", f"{path}/plan", {}, lambda: rig.rows(kept) != [(before,)])
+
+
+def plan_cancel(rig: Rig) -> Case:
+    """Cancel a plan."""
+    path = table_with_parts(rig.admin, rig.tag())
+    at = f"{path}/plan/{plan(rig.admin, path).body['plan-id']}"
+
+    def is_done() -> bool:
+        status = rig.admin.do("GET", at).body["status"]
+        assert status in ("completed", "cancelled"), status
+        return status == "cancelled"
+
+    return Case("DELETE", at, None, is_done, (204,))
+
+
+MUTATIONS = (restriction_set, restriction_change, restriction_remove)
+WITHOUT_CHANGES = (plan_begin, plan_cancel)
+"""They leave nothing in the feed, and move no clock."""

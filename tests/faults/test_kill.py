@@ -25,16 +25,15 @@ EVERY = 1 if FULL else 6
 """Of the whole matrix, a run takes each sixth: every kind and every point is among them."""
 TOLD = (*MUTATIONS, *shadows.MUTATIONS, *reading.MUTATIONS)
 """They leave something in the feed."""
-KILLED = (*MUTATIONS, *WITHOUT_CHANGES, *shadows.MUTATIONS, *reading.MUTATIONS)
+UNTOLD = (*WITHOUT_CHANGES, *reading.WITHOUT_CHANGES)
+KILLED = (*MUTATIONS, *WITHOUT_CHANGES, *shadows.MUTATIONS, *reading.MUTATIONS, *reading.WITHOUT_CHANGES)
 MATRIX = [
     (mutation, point)
     for mutation in KILLED
     for point in POINTS
     if (point != "file-written" or mutation in WITH_FILE) and (point != "drafted" or mutation in TOLD)
 ]
-ALWAYS = {(mutation, "file-written") for mutation in WITH_FILE} | {
-    (mutation, "before-commit") for mutation in WITHOUT_CHANGES
-}
+ALWAYS = {(mutation, "file-written") for mutation in WITH_FILE} | {(mutation, "before-commit") for mutation in UNTOLD}
 SAMPLE = [pair for pair in MATRIX if (KILLED.index(pair[0]) + POINTS.index(pair[1])) % EVERY == 0 or pair in ALWAYS]
 
 

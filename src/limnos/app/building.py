@@ -296,12 +296,12 @@ def build(settings: Settings) -> Built:
         lance=lance_processes(settings.lance),
         sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max),
         scan_chores=ChoreProcesses(processes_max=settings.planning.workers_max),
-        scan_turns=Turns(SCANS_HELD, limits={"caller": SCANS_HELD_OWN}, waits={"caller": SCANS_WAITING_OWN}),
         vendor=Vendor(timeout_s=settings.storage.timeout_s, time=store.time),
         issuer=_issuer_of(settings.oidc, store.time),
         sources=Sources(Limits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)),
         job_rules=job_rules_of(settings),
     )
+    services.scan_turns = Turns(SCANS_HELD, limits={"caller": SCANS_HELD_OWN}, waits={"caller": SCANS_WAITING_OWN})
     upkeep.services = services
     application = Application(
         services,

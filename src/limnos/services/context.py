@@ -69,6 +69,8 @@ STALE_PERMITS = Counter("limnos_stale_permits_total", "Mutations decided again b
 class Services:
     """What every request shares: the store, the gate before the view, files and rules."""
 
+    scan_turns: ScanTurns
+
     def __init__(
         self,
         *,
@@ -84,7 +86,6 @@ class Services:
         engine: Engine | None = None,
         sqlpp_chores: Chores | None = None,
         scan_chores: Chores | None = None,
-        scan_turns: ScanTurns | None = None,
         vendor: Vendor | None = None,
         sources: Sources | None = None,
         issuer: Issuer | None = None,
@@ -113,8 +114,7 @@ class Services:
         self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
         """Of their own, so that a long query holds up no commit."""
         self.scan_chores: Chores = scan_chores or OwnChores()
-        self.scan_turns: ScanTurns = scan_turns or NoTurns()
-        self.scan_flights = Flights()
+        self.scan_turns, self.scan_flights = NoTurns(), Flights()
         self.sqlpp_requests = Requests(gate, store)
         self.recent, self.lines = RecentMetadata(), Lines()
         self.audit = AuditLines(store, defaults.audit)
