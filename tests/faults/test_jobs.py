@@ -1,0 +1,245 @@
+"""Jobs whose server is killed halfway: asked for or not, begun once at most, ended for everybody to see, and nothing of them goes on alone."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from limnos.store.faults import POINTS
+from tests.faults.rig import FULL, SETTLED_WITHIN_S, Rig
+from tests.faults.whole import complaints
+from tests.nodes.wire import OWN
+
+API = "/api/metalakes/lake/jobs"
+ENDED = ("succeeded", "failed", "cancelled")
+PROGRAM = """#!/bin/sh
+echo "$LIMNOS_JOB_ID $$" >> "$1/begun"
+while [ -e "$1/closed" ]; do sleep 0.05; done
+echo "$LIMNOS_JOB_ID" >> "$1/done"
+"""
+
+
+class Place(NamedTuple):
+    """A node that runs jobs, and where its programs write what they have done."""
+
+    rig: Rig
+    folder: Path
+
+    def lines(self, name: str) -> list[list[str]]:
+        """The lines of a file that jobs write, as words."""
+        path = self.folder / name
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+    def close(self) -> None:
+        """Let what begins from now on wait."""
+        (self.folder / "closed").touch()
+
+    def open(self) -> None:
+        """Let all that waits go on."""
+        (self.folder / "closed").unlink(missing_ok=True)
+
+    def template(self) -> str:
+        """Register a template under a name of its own."""
+        name = self.rig.tag()
+        body = {
+            "jobType": "shell", "name": name, "comment": None, "executable": str(self.folder / "program.sh"),
+            "arguments": [str(self.folder)],
+        }  # fmt: skip
+        self.rig.admin.do("POST", f"{API}/templates", {"jobTemplate": body})
+        return name
+
+    def ask(self, template: str) -> str:
+        """Ask for a job."""
+        told = self.rig.admin.do("POST", f"{API}/runs", {"jobTemplateName": template, "jobConf": {}})
+        return str(told.body["job"]["jobId"])  # type: ignore[index]
+
+    def jobs(self, template: str) -> dict[str, str]:
+        """The jobs of a template, with their states."""
+        told = self.rig.admin.do("GET", f"{API}/runs?jobTemplateName={template}").body["jobs"]
+        return {each["jobId"]: each["status"] for each in told}  # type: ignore[attr-defined,index]
+
+    def until(self, look: Callable[[], object], *, what: str) -> None:
+        """Wait until something is so."""
+        until = time.monotonic() + SETTLED_WITHIN_S
+        while not look():
+            assert time.monotonic() < until, f"never: {what}"
+            time.sleep(0.02)
+
+    def ended(self, template: str) -> dict[str, str]:
+        """Wait until all jobs of a template have ended, and return their states."""
+        self.until(lambda: set(self.jobs(template).values()) <= {*ENDED}, what="all jobs have ended")
+        return self.jobs(template)
+
+    def begun(self, job: str) -> bool:
+        """Say whether a job's program has begun."""
+        return job in {line[0] for line in self.lines("begun")}
+
+    def leases_run_out(self) -> None:
+        """Let the leases of all jobs end now, as they would after a while."""
+        self.rig.sql("UPDATE template_job SET beat_at = 0 WHERE state IN ('started', 'cancelling')")
+
+    def dead(self) -> None:
+        """See the node die by its fault, all its jobs with it, and the store whole; nobody holds a job any more."""
+        self.rig.node.wait_killed()
+        for _, pid in self.lines("begun"):
+            self.until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), what="what the dead server ran has ended")  # type: ignore[misc]
+        assert complaints(self.rig.database) == []
+        self.leases_run_out()
+
+    def whole(self) -> None:
+        """See that no job ever began twice, and the store is whole."""
+        begun = [line[0] for line in self.lines("begun")]
+        assert len(begun) == len(set(begun)), begun
+        assert complaints(self.rig.database) == []
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """One node for the module's tests on each backend."""
+    database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "program.sh").write_text(PROGRAM)
+    (folder / "program.sh").chmod(0o755)
+    env = {
+        "LIMNOS__JOBS__EXECUTOR": "local", "LIMNOS__JOBS__CONFINED": "false", "LIMNOS__JOBS__ALLOWED": str(folder),
+        "LIMNOS__JOBS__WRITABLE": str(folder), "LIMNOS__JOBS__RUNNING_MAX": "1",
+    }  # fmt: skip
+    with Rig(tmp_path_factory.mktemp(request.param), database, env=env) as running:
+        yield Place(running, folder)
+
+
+BOUNDARIES = tuple(point for point in POINTS if point != "file-written")
+STEPS = ("asked for", "looked at", "taken", "seen alive", "ended")
+"""The writes of one job's life, in their order: each passes the boundaries of a mutation."""
+LIFE = [(step, point) for step in STEPS for point in BOUNDARIES if point != "drafted" or step in ("asked for", "ended")]
+ALWAYS = {
+    ("asked for", "before-commit"), ("asked for", "after-commit"), ("taken", "after-commit"), ("ended", "before-commit"),
+}  # fmt: skip
+"""Before each of them something else is so than after it; the others are cut with the whole matrix."""
+SAMPLE = [pair for pair in LIFE if FULL or pair in ALWAYS]
+ENDS = [
+    (waits, point)
+    for waits in (False, True)
+    for point in BOUNDARIES
+    if FULL or (waits, point) in {(False, "after-commit"), (True, "before-commit")}
+]
+
+
+@pytest.mark.parametrize("step,point", SAMPLE)
+def test_a_job_is_killed_with_its_server(place: Place, step: str, point: str) -> None:
+    """Whichever write of its life is cut: who was told of it finds it, it ended, and no program ran twice."""
+    template = place.template()
+    count = STEPS.index(step) + 1
+    place.rig.arm(point, count=count if point != "drafted" or count == 1 else 2)
+
+    answer = place.rig.try_to("POST", f"{API}/runs", {"jobTemplateName": template, "jobConf": {}})
+
+    place.dead()
+    place.rig.start()
+    states = place.ended(template)
+    if answer is not None or (step, point) == ("asked for", "after-commit") or step != "asked for":
+        assert len(states) == 1, "it was committed, so it is there"
+    else:
+        assert states == {}, "nothing was committed"
+    done = {line[0] for line in place.lines("done")}
+    for job, state in states.items():
+        waited = step == "asked for"
+        assert state in (("succeeded",) if waited else ("succeeded", "failed"))
+        assert state != "succeeded" or job in done
+        told = place.rig.admin.do("GET", f"{OWN}/metalakes/lake/jobs/{job}").body
+        assert state == "succeeded" or "gave no sign of life" in str(told["message"])
+    again = place.ask(template)
+    assert place.ended(template) == states | {again: "succeeded"}
+    place.whole()
+
+
+@pytest.mark.parametrize("waits,point", ENDS)
+def test_a_cancel_is_killed(place: Place, waits: bool, point: str) -> None:
+    """A cancel that was committed holds, one that was not leaves the job; what ran under the dead server has ended either way."""
+    template = place.template()
+    place.close()
+    jobs = [place.ask(template) for _ in range(2 if waits else 1)]
+    place.until(lambda: place.begun(jobs[0]), what="the first has begun")
+    place.rig.arm(point)
+
+    answer = place.rig.try_to("POST", f"{API}/runs/{jobs[-1]}", None)
+
+    place.dead()
+    place.open()
+    place.rig.start()
+    states = place.ended(template)
+    cancelled = states[jobs[-1]] == "cancelled"
+    assert cancelled or answer is None, "who was told of it finds it cancelled"
+    if waits:
+        assert states[jobs[0]] == "failed"
+        assert states[jobs[1]] in ("cancelled", "succeeded")
+        assert place.begun(jobs[1]) is not cancelled
+    place.whole()
+
+
+@pytest.mark.parametrize("point", BOUNDARIES if FULL else ("after-commit",))
+def test_a_drop_of_a_template_is_killed(place: Place, point: str) -> None:
+    """The template is there with its job, or neither; and it can be dropped."""
+    template = place.template()
+    job = place.ask(template)
+    assert place.ended(template) == {job: "succeeded"}
+    place.rig.arm(point)
+
+    assert place.rig.try_to("DELETE", f"{API}/templates/{template}", None) is None
+
+    place.dead()
+    place.rig.start()
+    told = [place.rig.admin.ask("GET", f"{API}/{path}").status for path in (f"templates/{template}", f"runs/{job}")]
+    assert told == ([404] * 2 if point == "after-commit" else [200] * 2)
+    assert place.rig.admin.do("DELETE", f"{API}/templates/{template}").body["dropped"] is (point != "after-commit")
+    assert place.rig.admin.ask("GET", f"{API}/runs/{job}").status == 404
+    place.whole()
+
+
+def test_a_node_that_was_away_has_lost_its_job(place: Place) -> None:
+    """A node stands still until another one has told its job as lost: when it goes on it ends the program, and tells nothing any more."""
+    template = place.template()
+    place.close()
+    job = place.ask(template)
+    place.until(lambda: place.begun(job), what="it has begun")
+    place.rig.node.running.send_signal(signal.SIGSTOP)
+    place.leases_run_out()
+    with place.rig.beside() as other:
+        here = Place(other, place.folder)
+        assert here.ended(template) == {job: "failed"}
+        place.rig.node.go_on()
+        ((_, pid),) = [line for line in place.lines("begun") if line[0] == job]
+        place.until(lambda: not Path(f"/proc/{pid}").exists(), what="the program has ended")
+        place.open()
+        assert place.jobs(template) == here.jobs(template) == {job: "failed"}
+    assert job not in {line[0] for line in place.lines("done")}
+    place.whole()
+
+
+def test_two_nodes_share_jobs_and_one_dies(place: Place) -> None:
+    """Of many jobs each is begun once; that of a node that dies is told as lost, all others are done by the one that is left."""
+    template = place.template()
+    place.close()
+    first = place.ask(template)
+    place.until(lambda: place.begun(first), what="the first has begun")
+    others = [place.ask(template) for _ in range(30 if FULL else 6)]
+    ((holder,),) = place.rig.rows("SELECT DISTINCT holder FROM template_job WHERE state = 'started'")
+    with place.rig.beside() as other:
+        here = Place(other, place.folder)
+        place.until(lambda: any(map(place.begun, others)), what="another node has taken one")
+        assert sum(map(place.begun, others)) == 1, "as many as a node runs at once"
+        place.rig.node.kill()
+        other.sql(f"UPDATE template_job SET beat_at = 0 WHERE holder = '{holder}'")
+        place.open()
+
+        states = here.ended(template)
+
+        assert states == {first: "failed"} | dict.fromkeys(others, "succeeded")
+    place.rig.start()
+    assert set(others) <= {line[0] for line in place.lines("done")}
+    place.whole()
