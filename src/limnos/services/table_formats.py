@@ -72,18 +72,23 @@ def refuse_sourced(scene: Scene, kind: Kind, *, levels: Levels, action: Action, 
     raise _elsewhere(scene)
 
 
+def is_federated(scene: Scene) -> bool:
+    """Say whether the scene's catalog shows another Iceberg catalog."""
+    return scene.settled.catalog is not None and scene.catalog_record.provider in FEDERATED
+
+
 def refuse_federated(scene: Scene) -> None:
     """Refuse what the tree alone serves for a catalog that shows another Iceberg catalog; whoever calls has decided. Raises Elsewhere."""
-    if scene.settled.catalog is not None and scene.catalog_record.provider in FEDERATED:
+    if is_federated(scene):
         raise _elsewhere(scene)
 
 
 def _elsewhere(scene: Scene) -> Elsewhere:
     provider = scene.catalog_record.provider
-    doors = "Iceberg REST and Gravitino REST" if provider in FEDERATED else "Gravitino REST"
+    federated = "its schemas, tables and views are served over Iceberg REST and Gravitino REST"
+    told = federated if provider in FEDERATED else "its schemas and tables are served over Gravitino REST"
     return Elsewhere(
-        f"Catalog {scene.catalog.name} of provider {provider} shows another system: its schemas and tables are served over "
-        f"{doors}, and nothing else of it",
+        f"Catalog {scene.catalog.name} of provider {provider} shows another system: {told}, and nothing else of it",
         provider=provider,
     )
 

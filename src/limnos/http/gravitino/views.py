@@ -1,27 +1,40 @@
 """Views of a schema: the same objects that Iceberg REST serves, under the same rules. List, create, load, alter, drop.
 
 May import `access`, `formats`, `model`, `names`, `services` and this package. Upstream asks nobody for a right here and gives
-views no owner; here each route asks for what its twin over Iceberg REST asks for.
+views no owner; here each route asks for what its twin over Iceberg REST asks for. Those of a catalog that shows another Iceberg
+catalog are that one's.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.gravitino.columns import columns_of, schema_of
+from limnos.formats.gravitino.columns import schema_of
+from limnos.formats.gravitino.views import (
+    COMMENT,
+    Representation,
+    ViewAsked,
+    ViewTold,
+    text_updates,
+    told_of,
+    version_of,
+)
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import compact, identifiers, ok
+from limnos.http.gravitino.leaves import dropped
 from limnos.http.gravitino.told import Body, names_of, told, told_body
 from limnos.http.gravitino.updates import RemoveProperty, Rename, SetProperty, Update, check_key, checked
 from limnos.http.routing import ANY_BODY_BYTES, Route
-from limnos.model.errors import BadRequest, NotFound
+from limnos.model.errors import BadRequest
 from limnos.names.path import check_gravitino_name
-from limnos.services import iceberg_views, views
+from limnos.services import iceberg_views, source_views, views
 from limnos.services.objects import codec_of
 from limnos.services.scene import Scope
+from limnos.services.source_objects import Seen
+from limnos.services.table_formats import is_federated
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
@@ -33,17 +46,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scene
-
-COMMENT = "comment"
-"""The property by which Iceberg's clients know a view's comment; here it is a field of its own."""
-
-
-class Representation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A text of a view."""
-
-    dialect: str
-    sql: str
-    type: str = "sql"
+    from limnos.services.shadows import Sought
 
 
 class ViewText(Body, frozen=True):
@@ -79,113 +82,129 @@ class ViewUpdates(Body, frozen=True):
     updates: list[Rename | SetProperty | RemoveProperty | ReplaceView]
 
 
-class _Version(msgspec.Struct, rename="kebab"):
-    version_id: int
-    schema_id: int
-    representations: list[Representation]
-    default_namespace: list[str] = []
-    default_catalog: str | None = None
+class _Place(NamedTuple):
+    """A schema that a path names, how its catalog spells schemas, and whether that one shows another catalog."""
+
+    scope: Scope
+    namespace: Levels
+    codec: LogicalCodec
+    is_elsewhere: bool
+
+    def told(self, name: str, told: ViewTold, *, audit: Json) -> Json:
+        """Tell a view in Gravitino's words."""
+        return compact(
+            name=name,
+            comment=told.comment,
+            columns=told.columns,
+            representations=told.representations,
+            defaultCatalog=told.default_catalog,
+            defaultSchema=self.codec.join(told.default_namespace) if told.default_namespace else None,
+            properties=told.properties,
+            audit=audit,
+        )
+
+    def own(self, node: Node, document: Document) -> Json:
+        """Tell a view of the tree's own."""
+        return self.told(node.name, told_of(document.body), audit=dto.audit(node))
+
+    def of_source(self, found: source_views.Loaded, name: str) -> Response:
+        """Answer with a view of a source; who made it is known of what stands for it."""
+        audit = dto.audit(found.catalog if found.node is None else found.node)
+        return ok(view=self.told(name, found.told, audit=audit))
+
+    def version(self, text: ViewText | ReplaceView, *, now_ms: int) -> Json:
+        """Write the version of a view that says a text."""
+        default = self.codec.split(text.default_schema, what="defaultSchema") if text.default_schema else ()
+        return version_of(
+            text.representations, default_catalog=text.default_catalog, default_namespace=default, now_ms=now_ms
+        )
 
 
-class _Stored(msgspec.Struct, rename="kebab"):
-    """What is told of a view's metadata."""
-
-    current_version_id: int
-    versions: list[_Version]
-    schemas: list[dict[str, object]]
-    properties: dict[str, str] = {}
+def _place(scene: Scene, schema: str) -> _Place:
+    codec = codec_of(scene)
+    return _Place(scene.scope, codec.split(schema), codec, is_federated(scene))
 
 
-def _encode(node: Node, document: Document, codec: LogicalCodec) -> Json:
-    """Tell a view in Gravitino's words."""
-    stored = msgspec.json.decode(document.body, type=_Stored)
-    current = next(one for one in stored.versions if one.version_id == stored.current_version_id)
-    schema = next(one for one in stored.schemas if one.get("schema-id") == current.schema_id)
-    properties = dict(stored.properties)
-    comment = properties.pop(COMMENT, None)
-    return compact(
-        name=node.name,
-        comment=comment,
-        columns=columns_of(schema),
-        representations=[{"type": one.type, "dialect": one.dialect, "sql": one.sql} for one in current.representations],
-        defaultCatalog=current.default_catalog,
-        defaultSchema=codec.join(tuple(current.default_namespace)) if current.default_namespace else None,
-        properties=properties,
-        audit=dto.audit(node),
-    )
-
-
-def _version(text: ViewText | ReplaceView, codec: LogicalCodec, *, now_ms: int, schema_id: int = -1) -> Json:
-    namespace = codec.split(text.default_schema, what="defaultSchema") if text.default_schema else ()
-    version: Json = {
-        "version-id": 1, "timestamp-ms": now_ms, "schema-id": schema_id, "summary": {},
-        "default-namespace": list(namespace),
-        "representations": [{"type": one.type, "dialect": one.dialect, "sql": one.sql} for one in text.representations],
-    }  # fmt: skip
-    return version if text.default_catalog is None else {**version, "default-catalog": text.default_catalog}
-
-
-async def _at(ctx: Context, scope: Scope, schema: str) -> tuple[Levels, LogicalCodec]:
-    codec = await ctx.read(scope, codec_of)
-    return codec.split(schema), codec
+async def _at(request: Request, ctx: Context) -> _Place:
+    """Read where a view lies."""
+    metalake, catalog, schema, *_ = names_of(request)
+    return await ctx.read(Scope(metalake, catalog), lambda scene: _place(scene, schema))
 
 
 async def views_list(request: Request, ctx: Context) -> Response:
     """Answer the views of a schema that the caller may see."""
     metalake, catalog, schema = names_of(request)
 
-    def read(scene: Scene) -> list[str]:
-        return views.views_list(scene, codec_of(scene).split(schema)).texts()
+    def read(scene: Scene) -> list[str] | Seen:
+        place = _place(scene, schema)
+        if place.is_elsewhere:
+            return source_views.views_seen(scene, place.namespace)
+        return views.views_list(scene, place.namespace).texts()
 
-    return identifiers([metalake, catalog, schema], await ctx.read(Scope(metalake, catalog), read))
+    found = await ctx.read(Scope(metalake, catalog), read)
+    names = await source_views.views_list(ctx, found) if isinstance(found, Seen) else found
+    return identifiers([metalake, catalog, schema], names)
 
 
 async def view_load(request: Request, ctx: Context) -> Response:
     """Answer one view."""
     metalake, catalog, schema, name = names_of(request)
 
-    def read(scene: Scene) -> Json:
-        codec = codec_of(scene)
-        node = views.view_find(scene, codec.split(schema), name, Action.VIEW_LOAD).entity
-        return _encode(node, scene.document(node.id), codec)
+    def read(scene: Scene) -> Json | tuple[_Place, Sought]:
+        place = _place(scene, schema)
+        if place.is_elsewhere:
+            return place, source_views.view_seek(scene, (*place.namespace, name), action=Action.VIEW_LOAD)
+        node = views.view_find(scene, place.namespace, name, Action.VIEW_LOAD).entity
+        return place.own(node, scene.document(node.id))
 
-    return ok(view=await ctx.read(Scope(metalake, catalog), read))
+    found = await ctx.read(Scope(metalake, catalog), read)
+    if isinstance(found, tuple):
+        place, sought = found
+        return place.of_source(await source_views.view_load(ctx, sought), name)
+    return ok(view=found)
 
 
 async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Response:
     """Make a view."""
-    metalake, catalog, schema = names_of(request)
-    scope = Scope(metalake, catalog)
-    namespace, codec = await _at(ctx, scope, schema)
+    place = await _at(request, ctx)
     properties = checked(body.properties) | ({} if body.comment is None else {COMMENT: body.comment})
-    version = _version(body, codec, now_ms=ctx.services.store.time.now_ms())
-    name = check_gravitino_name(body.name, kind="VIEW")
-    wanted = iceberg_views.ViewRequest(name, None, schema_of(list(body.columns)), version, properties)
-    made = await iceberg_views.view_create(ctx, scope, namespace=namespace, request=wanted)
-    return ok(view=_encode(made.node, made.document, codec))
+    version = place.version(body, now_ms=ctx.services.store.time.now_ms())
+    name, schema = check_gravitino_name(body.name, kind="VIEW"), schema_of(list(body.columns))
+    if place.is_elsewhere:
+        asked, path = ViewAsked(schema, version, properties), (*place.namespace, name)
+        return place.of_source(await source_views.view_create(ctx, place.scope, path=path, asked=asked), name)
+    wanted = iceberg_views.ViewRequest(name, None, schema, version, properties)
+    made = await iceberg_views.view_create(ctx, place.scope, namespace=place.namespace, request=wanted)
+    return ok(view=place.own(made.node, made.document))
 
 
 async def view_alter(request: Request, ctx: Context, body: ViewUpdates) -> Response:
     """Change a view: rename it, which stands alone, or change its text and properties, all at once."""
-    metalake, catalog, schema, name = names_of(request)
-    scope = Scope(metalake, catalog)
-    namespace, codec = await _at(ctx, scope, schema)
+    place, name = await _at(request, ctx), names_of(request)[-1]
     renames = [each.new_name for each in body.updates if isinstance(each, Rename)]
     if renames and len(body.updates) > 1:
         raise BadRequest("A rename of a view stands alone: send the other changes in a request of their own")
     if renames:
-        new = check_gravitino_name(renames[0], kind="VIEW")
-        moved = await views.view_move(ctx, scope, source=(*namespace, name), target=(*namespace, new))
-        return ok(view=_encode(moved.node, moved.document, codec))
+        return await _renamed(ctx, place, name=name, new=check_gravitino_name(renames[0], kind="VIEW"))
     now_ms = ctx.services.store.time.now_ms()
-    updates: list[object] = []
-    for each in body.updates:
-        updates += _iceberg_updates(each, codec, now_ms=now_ms)
-    held = await iceberg_views.view_replace(ctx, scope, iceberg_views.Asked(namespace, name, [], updates))
-    return ok(view=_encode(held.node, held.document, codec))
+    updates = [update for each in body.updates for update in _iceberg_updates(each, place, now_ms=now_ms)]
+    if place.is_elsewhere:
+        path = (*place.namespace, name)
+        return place.of_source(await source_views.view_alter(ctx, place.scope, path=path, updates=updates), name)
+    asked = iceberg_views.Asked(place.namespace, name, [], updates)
+    held = await iceberg_views.view_replace(ctx, place.scope, asked)
+    return ok(view=place.own(held.node, held.document))
 
 
-def _iceberg_updates(update: Update | ReplaceView, codec: LogicalCodec, *, now_ms: int) -> list[object]:
+async def _renamed(ctx: Context, place: _Place, *, name: str, new: str) -> Response:
+    source, target = (*place.namespace, name), (*place.namespace, new)
+    if place.is_elsewhere:
+        return place.of_source(await source_views.view_rename(ctx, place.scope, path=source, target=target), new)
+    moved = await views.view_move(ctx, place.scope, source=source, target=target)
+    return ok(view=place.own(moved.node, moved.document))
+
+
+def _iceberg_updates(update: Update | ReplaceView, place: _Place, *, now_ms: int) -> list[object]:
     """Say a change as Iceberg does."""
     match update:
         case SetProperty(key, value):
@@ -193,32 +212,16 @@ def _iceberg_updates(update: Update | ReplaceView, codec: LogicalCodec, *, now_m
         case RemoveProperty(key):
             return [{"action": "remove-properties", "removals": [check_key(key)]}]
         case ReplaceView(columns=columns, comment=comment):
-            told: Json = (
-                {"action": "remove-properties", "removals": [COMMENT]}
-                if comment is None
-                else {"action": "set-properties", "updates": {COMMENT: comment}}
-            )
-            return [
-                {"action": "add-schema", "schema": schema_of(list(columns))},
-                {"action": "add-view-version", "view-version": _version(update, codec, now_ms=now_ms)},
-                {"action": "set-current-view-version", "view-version-id": -1},
-                told,
-            ]
+            return text_updates(columns, version=place.version(update, now_ms=now_ms), comment=comment)
     raise BadRequest("Views are changed by rename, setProperty, removeProperty and replaceView")
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:
     """Drop a view; a missing one is no failure."""
-    metalake, catalog, schema, name = names_of(request)
-    scope = Scope(metalake, catalog)
-    namespace, _ = await _at(ctx, scope, schema)
-    try:
-        await views.view_drop(ctx, scope, namespace=namespace, name=name)
-    except NotFound as error:
-        if error.kind != "view":
-            raise
-        return ok(dropped=False)
-    return ok(dropped=True)
+    place, name = await _at(request, ctx), names_of(request)[-1]
+    if place.is_elsewhere:
+        return await dropped(source_views.view_drop(ctx, place.scope, path=(*place.namespace, name)), "view")
+    return await dropped(views.view_drop(ctx, place.scope, namespace=place.namespace, name=name), "view")
 
 
 _LIST = "Failed to operate view(s) operation [LIST] under schema [{2}]"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.formats.gravitino.views import ViewAsked, ViewTold
     from limnos.formats.iceberg.json_types import Json
     from limnos.names.path import Levels
 
@@ -174,6 +175,26 @@ class ViewCatalog(BaseCatalog, Protocol):
 
     def view_exists(self, schema: Levels, view: str) -> bool:
         """Say whether there is one."""
+        ...
+
+    def view_load(self, schema: Levels, view: str) -> ViewTold:
+        """Return a view. Raises NotFound of the schema or the view."""
+        ...
+
+    def view_create(self, schema: Levels, view: str, *, asked: ViewAsked) -> None:
+        """Make a view. Raises AlreadyExists, NotFound, BadRequest."""
+        ...
+
+    def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
+        """Carry out updates in Iceberg's words, all or none. Raises NotFound, BadRequest."""
+        ...
+
+    def view_rename(self, schema: Levels, view: str, *, target: Levels) -> None:
+        """Give a view another name, or another schema too. Raises NotFound, AlreadyExists."""
+        ...
+
+    def view_drop(self, schema: Levels, view: str) -> None:
+        """Drop a view. Raises NotFound."""
         ...
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from limnos.formats.gravitino import views
 from limnos.formats.gravitino.tables import COMMENT, commit_of, stored_of, told_of, wanted_of
 from limnos.model.errors import BadRequest, CommitConflict, NotFound, SourceFailed, Unsupported
 from limnos.sources.connectors.capabilities import Call, Names, SchemaTold, TableTold
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.formats.gravitino.views import ViewAsked, ViewTold
     from limnos.names.path import Levels
     from limnos.sources.connectors.capabilities import Reply
     from limnos.sources.connectors.rest_session import Session
@@ -54,7 +56,7 @@ class _Namespace(msgspec.Struct):
     properties: dict[str, str] | None = None
 
 
-class _Table(msgspec.Struct):
+class _Loaded(msgspec.Struct):
     metadata: msgspec.Raw
 
 
@@ -182,12 +184,48 @@ class RestSource:
         """Say whether a namespace has a view."""
         return self._is_there(Call(f"HEAD {VIEW}", schema, view, missing="view"))
 
-    def _stored(self, schema: Levels, table: str) -> bytes:
-        reply = self.exchange(Call(f"GET {TABLE}", schema, table, missing="table"))
+    def view_load(self, schema: Levels, view: str) -> ViewTold:
+        """Return a view with its columns and texts."""
         try:
-            return bytes(msgspec.json.decode(reply.body, type=_Table).metadata)
+            return views.told_of(self._metadata(Call(f"GET {VIEW}", schema, view, missing="view")))
+        except _UNREADABLE as error:
+            raise _strange(repr(error)) from error
+
+    def view_create(self, schema: Levels, view: str, *, asked: ViewAsked) -> None:
+        """Make a view."""
+        body = {"name": view, "schema": asked.schema, "view-version": asked.version, "properties": asked.properties}
+        self.exchange(Call(f"POST {VIEWS}", schema, view, body=msgspec.json.encode(body), taken="view"))
+
+    def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
+        """Carry out updates as one replace; without any, see that there is such a view."""
+        if not updates:
+            self.exchange(Call(f"HEAD {VIEW}", schema, view, missing="view"))
+            return
+        body = {"identifier": _identifier(schema, view), "requirements": [], "updates": updates}
+        self.exchange(Call(f"POST {VIEW}", schema, view, body=msgspec.json.encode(body), missing="view"))
+
+    def view_rename(self, schema: Levels, view: str, *, target: Levels) -> None:
+        """Give a view another name, or put it into another namespace."""
+        self._rename("view", (*schema, view), target)
+
+    def view_drop(self, schema: Levels, view: str) -> None:
+        """Drop a view."""
+        self.exchange(Call(f"DELETE {VIEW}", schema, view, missing="view"))
+
+    def _rename(self, kind: str, source: Levels, target: Levels) -> None:
+        ends = {"source": _identifier(source[:-1], source[-1]), "destination": _identifier(target[:-1], target[-1])}
+        body = msgspec.json.encode(ends)
+        self.exchange(Call(f"POST /{kind}s/rename", source[:-1], source[-1], body=body, missing=kind, taken=kind))
+
+    def _metadata(self, call: Call) -> bytes:
+        reply = self.exchange(call)
+        try:
+            return bytes(msgspec.json.decode(reply.body, type=_Loaded).metadata)
         except (msgspec.DecodeError, RecursionError) as error:
             raise _strange(str(error)) from error
+
+    def _stored(self, schema: Levels, table: str) -> bytes:
+        return self._metadata(Call(f"GET {TABLE}", schema, table, missing="table"))
 
     def table_load(self, schema: Levels, table: str) -> TableTold:
         """Return a table with its columns and how its files lie."""
@@ -230,9 +268,7 @@ class RestSource:
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
         """Give a table another name, or put it into another namespace."""
-        ends = {"source": _identifier(schema, table), "destination": _identifier(target[:-1], target[-1])}
-        body = msgspec.json.encode(ends)
-        self.exchange(Call("POST /tables/rename", schema, table, body=body, missing="table", taken="table"))
+        self._rename("table", (*schema, table), target)
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
         """Drop a table; its files go when a purge is asked for."""

@@ -1,0 +1,107 @@
+"""Views: what Gravitino says of one, from and to the metadata and updates of Iceberg's.
+
+May import `model` and this package. Pure; a namespace is told as its levels, since how it is spelled is its catalog's affair.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.gravitino.columns import columns_of, schema_of
+from limnos.names.path import Levels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.formats.iceberg.json_types import Json
+
+COMMENT: Final = "comment"
+"""The property by which Iceberg's clients know a view's comment; here it is a field of its own."""
+
+
+class Representation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A text of a view."""
+
+    dialect: str
+    sql: str
+    type: str = "sql"
+
+
+class ViewAsked(NamedTuple):
+    """A view that is to be made, in Iceberg's words."""
+
+    schema: Json
+    version: Json
+    properties: dict[str, str]
+
+
+class ViewTold(NamedTuple):
+    """A view in Gravitino's words."""
+
+    comment: str | None
+    columns: list[Json]
+    representations: list[Json]
+    default_catalog: str | None
+    default_namespace: Levels
+    properties: dict[str, str]
+
+
+class _Version(msgspec.Struct, rename="kebab"):
+    version_id: int
+    schema_id: int
+    representations: list[Representation]
+    default_namespace: list[str] = []
+    default_catalog: str | None = None
+
+
+class _Stored(msgspec.Struct, rename="kebab"):
+    """What is told of a view's metadata."""
+
+    current_version_id: int
+    versions: list[_Version]
+    schemas: list[dict[str, object]]
+    properties: dict[str, str] = {}
+
+
+def told_of(metadata: bytes) -> ViewTold:
+    """Tell a view by its metadata. Raises DecodeError, StopIteration and others where it is none."""
+    stored = msgspec.json.decode(metadata, type=_Stored)
+    current = next(one for one in stored.versions if one.version_id == stored.current_version_id)
+    schema = next(one for one in stored.schemas if one.get("schema-id") == current.schema_id)
+    properties = dict(stored.properties)
+    comment = properties.pop(COMMENT, None)
+    return ViewTold(
+        comment, columns_of(schema), _texts(current.representations), current.default_catalog, tuple(current.default_namespace), properties,
+    )  # fmt: skip
+
+
+def _texts(representations: Sequence[Representation]) -> list[Json]:
+    return [{"type": one.type, "dialect": one.dialect, "sql": one.sql} for one in representations]
+
+
+def version_of(
+    representations: Sequence[Representation], *, default_catalog: str | None, default_namespace: Levels, now_ms: int
+) -> Json:
+    """Write a version of a view, whose schema is the one that was said last."""
+    version: Json = {
+        "version-id": 1, "timestamp-ms": now_ms, "schema-id": -1, "summary": {},
+        "default-namespace": list(default_namespace), "representations": _texts(representations),
+    }  # fmt: skip
+    return version if default_catalog is None else {**version, "default-catalog": default_catalog}
+
+
+def text_updates(columns: Sequence[Json], *, version: Json, comment: str | None) -> list[object]:
+    """Say as Iceberg does that a view has another text, with its columns and comment."""
+    told: Json = (
+        {"action": "remove-properties", "removals": [COMMENT]}
+        if comment is None
+        else {"action": "set-properties", "updates": {COMMENT: comment}}
+    )
+    return [
+        {"action": "add-schema", "schema": schema_of(list(columns))},
+        {"action": "add-view-version", "view-version": version},
+        {"action": "set-current-view-version", "view-version-id": -1},
+        told,
+    ]
