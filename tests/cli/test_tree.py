@@ -102,3 +102,13 @@ def test_topics_of_a_cluster_are_listed_described_and_owned(fake: Fake, limnos: 
     assert (one["kind"], one["comment"], one["properties"]) == ("topic", "c", {"partition-count": "3"})
     assert isinstance(owner, dict)
     assert (owner["kind"], owner["owner"]) == ("topic", "ana")
+
+
+def test_a_topic_is_not_dropped_and_its_catalog_neither(fake: Fake, limnos: Run) -> None:
+    """What has no drop of its own is refused before anything is asked for: nothing else goes instead."""
+    for words in (("bus.default.orders", "--kind", "topic"), ("bus", "--kind", "job_template")):
+        done = limnos("drop", *words)
+
+        assert done.code != 0
+        assert "is not dropped here" in done.err
+    assert [each for each in fake.asked if each.method != "GET"] == []

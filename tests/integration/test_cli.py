@@ -395,3 +395,31 @@ def test_check_finds_nothing_wrong_with_a_fresh_directory(run: Run, tmp_path: Pa
     done = run("server", "check", "--data", str(tmp_path / "fresh"), "--listen", "127.0.0.1:0")
 
     assert (done.code, done.out.strip()) == (0, "[]")
+
+
+def test_filesets_and_models(run: Run) -> None:
+    """Both are found by their paths alone; a fileset tells its places, a model its versions; a second drop says that there is none."""
+    for name, kind in (("files", "fileset"), ("learned", "model")):
+        assert run("create", "catalog", name, "--type", kind, "--provider", kind).code == 0
+        assert run("create", "namespace", f"{name}.s").code == 0
+
+    made = run("create", "fileset", "files.s.scans", "--comment", "c", "--property", "a=1").result
+    assert run("create", "model", "learned.s.churn", "--property", "b=2").code == 0
+
+    assert isinstance(made, dict)
+    assert (made["type"], made["properties"]["a"]) == ("managed", "1")
+    listed = [run("ls", path).result for path in ("files.s", "learned.s")]
+    assert [[(each["name"], each["kind"]) for each in rows] for rows in listed] == [  # type: ignore[attr-defined]
+        [("files.s.scans", "fileset")],
+        [("learned.s.churn", "model")],
+    ]
+    fileset, model = (run("describe", path).result for path in ("files.s.scans", "learned.s.churn"))
+    assert isinstance(fileset, dict)
+    assert isinstance(model, dict)
+    assert (fileset["kind"], fileset["comment"], fileset["locations"]) == ("fileset", "c", made["locations"])
+    assert (model["kind"], model["properties"], model["versions"], model["aliases"]) == ("model", {"b": "2"}, {}, {})
+    assert run("owner", "show", "learned.s.churn").result["owner"] == "admin"  # type: ignore[index]
+    assert run("create", "fileset", "files.s.more", "--location", "nowhere").code == 2
+    for path in ("files.s.scans", "learned.s.churn"):
+        assert run("drop", path, "--yes").result["dropped"] == path  # type: ignore[index]
+        assert run("drop", path, "--yes").code != 0

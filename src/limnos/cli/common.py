@@ -30,7 +30,7 @@ URI_DEFAULT = "http://127.0.0.1:8090"
 SOON_S = 60.0
 """A session that ends within so many seconds is refreshed first."""
 
-Kind = Literal["metalake", "catalog", "namespace", "table", "view", "topic", "tag", "job_template"]
+Kind = Literal["metalake", "catalog", "namespace", "table", "view", "topic", "fileset", "model", "tag", "job_template"]
 KindFlag = Annotated[
     Kind | None,
     Parameter(
@@ -195,11 +195,16 @@ def read_token(file: Path) -> str:
 
 def properties_of(pairs: Iterable[str] | None) -> dict[str, str]:
     """Read `--property KEY=VALUE` flags. Raises UsageError."""
+    return pairs_of(pairs, flag="--property team=logistics")
+
+
+def pairs_of(pairs: Iterable[str] | None, *, flag: str) -> dict[str, str]:
+    """Read flags of the form KEY=VALUE, of which `flag` is an example. Raises UsageError."""
     found: dict[str, str] = {}
     for pair in pairs or ():
         key, sign, value = pair.partition("=")
         if not sign or not key:
-            raise UsageError(f"'{pair}' is not KEY=VALUE", hint="write for example --property team=logistics")
+            raise UsageError(f"'{pair}' is not KEY=VALUE", hint=f"write for example {flag}")
         found[key] = value
     return found
 

@@ -1,4 +1,4 @@
-"""`create metalake | catalog | namespace`.
+"""`create metalake | catalog | namespace | fileset | model`.
 
 May import `names` and this room. Tables are made by engines: Spark, PyIceberg, Trino.
 """
@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Comment, Common, Property, properties_of
+from limnos.cli.common import DEFAULTS, Comment, Common, Property, pairs_of, properties_of
 from limnos.cli.output import show_done
 from limnos.names import display
 
@@ -85,3 +85,53 @@ def namespace(
     name = display.render(made.path)
     result = {"kind": "namespace", "name": name, "path": made.path, "properties": made.properties}
     show_done(f"created namespace {name}", result, shape=common.shape)
+
+
+@app.command
+def fileset(
+    path: str,
+    /,
+    *,
+    external: Annotated[
+        bool, Parameter(negative="", help="Its files are others': they stay when the fileset is dropped.")
+    ] = False,
+    location: Annotated[
+        list[str] | None,
+        Parameter(
+            negative="",
+            help="NAME=URL of a place of its files; may be repeated. Without any it lies where its schema or catalog says.",
+        ),
+    ] = None,
+    comment: Comment = None,
+    property: Property = None,
+    common: Common = DEFAULTS,
+) -> None:
+    """Make a fileset, in a catalog of type `fileset`.
+
+    Parameters
+    ----------
+    path
+        Catalog, schema and name, as `files.raw.scans`.
+    """
+    with common.client() as client:
+        made = client.filesets.create(
+            path, external=external, locations=pairs_of(location, flag="--location main=s3://lake/scans"), comment=comment,
+            properties=properties_of(property),
+        )  # fmt: skip
+    result = {"kind": "fileset", "name": path, "type": made.type, "locations": made.storage_locations}
+    show_done(f"created fileset {path}", result | {"properties": made.properties}, shape=common.shape)
+
+
+@app.command
+def model(path: str, /, *, comment: Comment = None, property: Property = None, common: Common = DEFAULTS) -> None:
+    """Make a model without versions, in a catalog of type `model`; versions come by Gravitino's clients.
+
+    Parameters
+    ----------
+    path
+        Catalog, schema and name, as `ml.prod.churn`.
+    """
+    with common.client() as client:
+        made = client.models.register(path, comment=comment, properties=properties_of(property))
+    result = {"kind": "model", "name": path, "properties": made.properties}
+    show_done(f"created model {path}", result, shape=common.shape)

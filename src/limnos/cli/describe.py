@@ -28,7 +28,7 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
         found = _FOUND[kind](client, path)
     except (NotFoundError, RefusedError):
         parts = display.parse(path)
-        if kind == "topic" or not 1 < len(parts) < 4 or not client.schemas.holding(parts[0]):
+        if kind not in ("namespace", "table", "view") or not 1 < len(parts) < 4 or not client.schemas.holding(parts[0]):
             raise
         found = _shown(client, tuple(parts))
     return found | _protection(client, path, kind=kind)
@@ -65,6 +65,37 @@ def _topic(client: Client, path: str) -> dict[str, object]:
         "path": parts,
         "comment": told.get("comment"),
         "properties": told.get("properties"),
+    }
+
+
+def _fileset(client: Client, path: str) -> dict[str, object]:
+    """Tell a fileset with where its files are."""
+    parts, found = display.parse(path), client.filesets.get(path)
+    return {
+        "kind": "fileset",
+        "name": display.render(parts),
+        "path": parts,
+        "type": found.type,
+        "locations": found.storage_locations,
+        "comment": found.comment,
+        "properties": found.properties,
+        **_audit(found.audit),
+    }
+
+
+def _model(client: Client, path: str) -> dict[str, object]:
+    """Tell a model with its versions, the aliases of each and where its files are."""
+    parts, found = display.parse(path), client.models.get(path)
+    versions = client.models.versions(path)
+    return {
+        "kind": "model",
+        "name": display.render(parts),
+        "path": parts,
+        "comment": found.comment,
+        "properties": found.properties,
+        "versions": {str(each.version): each.uris for each in versions},
+        "aliases": {alias: each.version for each in versions for alias in each.aliases},
+        **_audit(found.audit),
     }
 
 
@@ -209,4 +240,6 @@ def _items(document: Json, key: str) -> list[Json]:
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-_FOUND = {"namespace": _namespace, "table": _table, "view": _view, "topic": _topic}
+_FOUND = {
+    "namespace": _namespace, "table": _table, "view": _view, "topic": _topic, "fileset": _fileset, "model": _model,
+}  # fmt: skip

@@ -19,16 +19,18 @@ from limnos.client import Client, ClientError, ConflictError, DeniedError, NotFo
 from limnos.client.values import Parts
 from limnos.names import display
 
+_DROPPED = frozenset({"metalake", "catalog", "namespace", "table", "view", "fileset", "model"})
+
 
 def ls(path: str | None = None, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
-    """List what is in PATH: without PATH the catalogs, in a catalog or namespace its namespaces, tables and views.
+    """List what is in PATH: without PATH the catalogs, in a catalog or namespace its namespaces, tables, views, filesets, models, topics.
 
     Parameters
     ----------
     path
         A catalog or namespace, as `main` or `main.raw.nyc`.
     """
-    if kind in {"table", "view", "tag"}:
+    if kind in {"table", "view", "topic", "fileset", "model", "tag"}:
         hint = "'limnos tag list'" if kind == "tag" else "--kind says what PATH is: give a catalog or namespace"
         raise UsageError(f"a {kind} has nothing in it to be listed", hint=hint)
     with common.client() as client:
@@ -42,7 +44,7 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
     Parameters
     ----------
     path
-        A catalog, namespace, table or view, as `main.raw.nyc.flights`.
+        A catalog, or something in it, as `main.raw.nyc.flights`.
     """
     with common.client() as client:
         found = kind or (client.objects.kind(path) if path else "metalake")
@@ -61,7 +63,7 @@ def drop(
     yes: Yes = False,
     common: Common = DEFAULTS,
 ) -> None:
-    """Drop a view, a table, or a catalog or namespace, which must be empty: see `--force` for catalogs and metalakes.
+    """Drop a table, view, fileset or model, or a catalog or namespace, which must be empty: see `--force` for catalogs and metalakes.
 
     Parameters
     ----------
@@ -71,6 +73,11 @@ def drop(
     with common.client() as client:
         found = kind or client.objects.kind(path)
         _check_is_in_tree(found, path, verb="delete")
+        if found not in _DROPPED:
+            raise UsageError(
+                f"a {found} is not dropped here",
+                hint="a topic goes by its cluster's own tools, a template by 'limnos pipeline'",
+            )
         _check_drop_flags(found, purge=purge, force=force)
         confirm(f"Drop {found} {path}{' and its files' if purge else ''}?", yes=yes)
         if found == "table":
@@ -79,6 +86,10 @@ def drop(
             client.views.drop(path)
         elif found == "namespace":
             client.namespaces.drop(path)
+        elif found == "fileset":
+            require(client.filesets.delete(path), found, path)
+        elif found == "model":
+            require(client.models.delete(path), found, path)
         else:
             _drop_container(client, found, path, common=common, force=force)
     show_done(f"dropped {found} {path}", {"dropped": path, "kind": found}, shape=common.shape)

@@ -36,7 +36,7 @@ class Objects(Resource[S]):
 
     @verb
     def kind(self, path: str | Sequence[str]) -> Flow[str]:
-        """Find out what a path means: `catalog`, `namespace`, `table` or `view`.
+        """Find out what a path means: `catalog`, `namespace`, `table`, `view`, `topic`, `fileset` or `model`.
 
         Raises NotFoundError, DeniedError, or ArgumentError when both a namespace and a table or view have the path.
         """

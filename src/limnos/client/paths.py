@@ -24,7 +24,7 @@ APART_WORDS = frozenset(kind.word for kind in APART)
 """Kinds that lie in the metalake beside the tree: one name is all of their path."""
 
 
-LEAVES = frozenset({"table", "view", "topic"})
+LEAVES = frozenset({"table", "view", "topic", "fileset", "model"})
 """Kinds that lie in a namespace and hold nothing."""
 
 

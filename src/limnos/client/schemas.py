@@ -14,7 +14,7 @@ from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.flow import Flow, Resource, S, Scope, decode, request, verb
 from limnos.client.paths import metalake_url, parts_of
 from limnos.client.values import Json, Parts, SourceTable
-from limnos.model.kinds import FEDERATED, SOURCED
+from limnos.model.kinds import FEDERATED, HELD, SOURCED
 
 
 class _Identifier(msgspec.Struct):
@@ -40,12 +40,14 @@ class _SchemaAnswer(msgspec.Struct):
 
 
 def holding(scope: Scope, catalog: str) -> Flow[str]:
-    """Tell what is in the schemas of a catalog that shows another system, `table` or `topic`; of others, or unknown ones, nothing."""
+    """Tell what is in the schemas of a catalog where Iceberg's clients do not see it: `table`, `topic`, `fileset` or `model`; of others nothing."""
     try:
         reply = yield request("GET", metalake_url(scope.metalake, "catalogs", catalog))
     except (NotFoundError, DeniedError):
         return ""
     provider = decode(reply, OneAnswer).catalog.provider
+    if provider in HELD:
+        return HELD[provider].word
     if provider is None or provider not in SOURCED or provider in FEDERATED:  # those are Iceberg's, as the server's own
         return ""
     return "topic" if SOURCED[provider] == "STREAM" else "table"
@@ -58,7 +60,7 @@ class Schemas(Resource[S]):
 
     @verb
     def holding(self, catalog: str) -> Flow[str]:
-        """Tell what is in the schemas of a catalog that shows another system, `table` or `topic`; of others, or unknown ones, nothing."""
+        """Tell what is in the schemas of a catalog where Iceberg's clients do not see it: `table`, `topic`, `fileset` or `model`; of others nothing."""
         return (yield from holding(self.scope, catalog))
 
     @verb
