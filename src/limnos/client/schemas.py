@@ -46,8 +46,9 @@ def holding(scope: Scope, catalog: str) -> Flow[str]:
     except (NotFoundError, DeniedError):
         return ""
     provider = decode(reply, OneAnswer).catalog.provider
-    if provider in HELD:
-        return HELD[provider].word
+    held = HELD.get(provider or "")
+    if held is not None:
+        return held.word
     if provider is None or provider not in SOURCED or provider in FEDERATED:  # those are Iceberg's, as the server's own
         return ""
     return "topic" if SOURCED[provider] == "STREAM" else "table"
