@@ -1,6 +1,6 @@
 """Views: what Gravitino says of one, from and to the metadata and updates of Iceberg's.
 
-May import `model` and this package. Pure; a namespace is told as its levels, since how it is spelled is its catalog's affair.
+May import `model`, `names` and this package. Pure; a namespace is told as its levels, since how it is spelled is its catalog's affair.
 """
 
 from __future__ import annotations
