@@ -39,7 +39,8 @@ class Rig:
         self.source = Scripted()
         """An outside system that catalogs may show; it outlives the node."""
         allowed = f"127.0.0.1:{self.source.port}"
-        env = {"LIMNOS_FAULT_FILE": str(self._armed), "LIMNOS__SOURCES__ALLOWED_ADDRESSES": allowed} | (env or {})
+        self._env = env or {}
+        env = {"LIMNOS_FAULT_FILE": str(self._armed), "LIMNOS__SOURCES__ALLOWED_ADDRESSES": allowed} | self._env
         self.node = Process(data, log=directory / f"{name}.log", database=database, env=env)
         self._wires: dict[str, Wire] = {}
         self._count = 0
@@ -47,7 +48,7 @@ class Rig:
 
     def beside(self) -> Rig:
         """Return another node over the same store, not yet started."""
-        return Rig(self.directory, None if self.is_sqlite else self.database, name="other")
+        return Rig(self.directory, None if self.is_sqlite else self.database, env=self._env, name="other")
 
     def __enter__(self) -> Self:
         self.start()
@@ -56,7 +57,7 @@ class Rig:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
+        self.reconnect()
         self.node.stop()
         self.source.close()
 
@@ -65,7 +66,7 @@ class Rig:
 
         The last of that work sweeps rules about objects that are gone; one is planted to see it happen.
         """
-        self._close()
+        self.reconnect()
         self.sql(_MARK)
         self.node.start()
         until = time.monotonic() + SETTLED_WITHIN_S
@@ -109,7 +110,8 @@ class Rig:
         except Lost:
             return None
 
-    def _close(self) -> None:
+    def reconnect(self) -> None:
+        """Let every caller's next request begin a connection of its own: the node closes those that stand idle."""
         for wire in self._wires.values():
             wire.close()
         self._wires.clear()

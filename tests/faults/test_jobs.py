@@ -13,6 +13,7 @@ import pytest
 from limnos.store.faults import POINTS
 from tests.faults.rig import FULL, SETTLED_WITHIN_S, Rig
 from tests.faults.whole import complaints
+from tests.nodes.wire import GRAVITINO as LAKE
 from tests.nodes.wire import OWN
 
 API = "/api/metalakes/lake/jobs"
@@ -216,6 +217,7 @@ def test_a_node_that_was_away_has_lost_its_job(place: Place) -> None:
         ((_, pid),) = [line for line in place.lines("begun") if line[0] == job]
         place.until(lambda: not Path(f"/proc/{pid}").exists(), what="the program has ended")
         place.open()
+        place.rig.reconnect()
         assert place.jobs(template) == here.jobs(template) == {job: "failed"}
     assert job not in {line[0] for line in place.lines("done")}
     place.whole()
@@ -242,4 +244,46 @@ def test_two_nodes_share_jobs_and_one_dies(place: Place) -> None:
         assert states == {first: "failed"} | dict.fromkeys(others, "succeeded")
     place.rig.start()
     assert set(others) <= {line[0] for line in place.lines("done")}
+    place.whole()
+
+
+def test_rights_to_jobs_bind_the_next_request_on_the_other_node(place: Place) -> None:
+    """Whoever is given a template, or the right to run it, or loses it on one node, is told so on the other at once: of the template, its jobs, and new ones."""
+    admin, template = place.rig.admin, place.template()
+    job = place.ask(template)
+    assert place.ended(template) == {job: "succeeded"}
+    admin.do("POST", f"{LAKE}/users", {"name": "ana"})
+    on = {
+        "fullName": template,
+        "type": "JOB_TEMPLATE",
+        "privileges": [{"name": "use_job_template", "condition": "allow"}],
+    }
+    more = {"fullName": "lake", "type": "METALAKE", "privileges": [{"name": "run_job", "condition": "allow"}]}
+    role = {"name": f"runs_{template}", "properties": {}, "securableObjects": [on, more]}
+    admin.do("POST", f"{LAKE}/roles", role)
+    with place.rig.beside() as other:
+        place.rig.reconnect()
+        admin, ana = place.rig.admin, other.wire("ana")
+
+        def statuses() -> list[int]:
+            """What ana is told of the template, of its job, when she cancels that, and when she asks for one."""
+            body = {"jobTemplateName": template, "jobConf": {}}
+            asked = (
+                ("GET", f"{API}/templates/{template}", None),
+                ("GET", f"{API}/runs/{job}", None),
+                ("POST", f"{API}/runs/{job}", None),
+                ("POST", f"{API}/runs", body),
+            )
+            return [ana.ask(*each).status for each in asked]
+
+        for _ in range(20 if FULL else 3):
+            assert statuses() == [403, 403, 403, 403]
+            admin.do("PUT", f"{LAKE}/permissions/users/ana/grant", {"roleNames": [role["name"]]})
+            assert statuses() == [200, 403, 403, 200]
+            admin.do("PUT", f"{LAKE}/permissions/users/ana/revoke", {"roleNames": [role["name"]]})
+            assert statuses()[::3] == [403, 403]
+            admin.do("PUT", f"{LAKE}/owners/job_template/{template}", {"name": "ana", "type": "USER"})
+            assert statuses()[:3] == [200, 200, 200]
+            admin.do("PUT", f"{LAKE}/owners/job_template/{template}", {"name": "admin", "type": "USER"})
+    place.ended(template)
     place.whole()

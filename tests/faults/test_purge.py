@@ -12,7 +12,7 @@ from pyiceberg.table import Table
 from limnos.store.faults import PURGE_POINT
 from tests.faults.rig import Rig
 from tests.faults.whole import complaints
-from tests.nodes.wire import PREFIX, namespace_body, table_path
+from tests.nodes.wire import GRAVITINO, PREFIX, namespace_body, table_path
 
 APPENDS = 4
 KILLED_AFTER = (1, 4)
@@ -132,7 +132,55 @@ def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
     rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
     rig.start()
 
-    assert [each for each in home.rglob("*") if each.is_file()] == [stray]
+    assert files_of(home) == {stray}
     assert rig.rows("SELECT 1 FROM task WHERE kind = 'purge-table'") == []
     assert rig.rows("SELECT 1 FROM trash") == []
     assert complaints(rig.database) == []
+
+
+def test_a_fileset_that_leaves_the_trash(rig: Rig) -> None:
+    """Killed when a managed fileset left, when its purge was begun and after a file: in the end its files are gone, its neighbour's are there, and its place is free."""
+    tag = rig.tag()
+    catalogs = f"{GRAVITINO}/catalogs"
+    rig.admin.do("POST", catalogs, {"name": tag, "type": "fileset"})
+    rig.admin.do("POST", f"{catalogs}/{tag}/schemas", {"name": "a"})
+    filesets = f"{catalogs}/{tag}/schemas/a/filesets"
+    homes = {}
+    for name in ("gone", "stays"):
+        made = rig.admin.do("POST", filesets, {"name": name}).body["fileset"]
+        homes[name] = path_of(made["storageLocation"])  # type: ignore[index]
+        for file in ("1", "deep/2", "deep/3"):
+            (homes[name] / file).parent.mkdir(parents=True, exist_ok=True)
+            (homes[name] / file).write_text("x")
+    rig.admin.do("DELETE", f"{filesets}/gone")
+    rig.sql("UPDATE trash SET expires_at = 0")
+
+    for point in ("before-commit", "after-commit"):
+        rig.node.stop()
+        rig.arm(point)
+        rig.node.spawn()
+        rig.node.wait_killed()
+    rig.start()
+    rig.sql("UPDATE task SET due_at = 0, leased_until = 0 WHERE kind = 'purge-fileset'")
+    left = files_of(homes["gone"])
+    while rig.rows("SELECT 1 FROM task WHERE kind = 'purge-fileset'") and left:
+        rig.node.stop()
+        rig.arm(PURGE_POINT)
+        rig.node.spawn()
+        rig.node.wait_killed()
+        assert files_of(homes["gone"]) < left, "one more is gone"
+        left = files_of(homes["gone"])
+        rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
+    rig.start()
+
+    assert files_of(homes["gone"]) == set()
+    assert len(files_of(homes["stays"])) == 3
+    assert rig.rows("SELECT 1 FROM task WHERE kind = 'purge-fileset'") == []
+    assert rig.rows("SELECT 1 FROM trash") == []
+    assert rig.admin.ask("POST", filesets, {"name": "gone"}).status == 200
+    assert complaints(rig.database) == []
+
+
+def files_of(home: Path) -> set[Path]:
+    """The files below a directory."""
+    return {each for each in home.rglob("*") if each.is_file()}
