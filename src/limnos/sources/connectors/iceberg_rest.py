@@ -206,13 +206,13 @@ class RestSource:
 
     def view_rename(self, schema: Levels, view: str, *, target: Levels) -> None:
         """Give a view another name, or put it into another namespace."""
-        self._rename("view", (*schema, view), target)
+        self._rename("view", source=(*schema, view), target=target)
 
     def view_drop(self, schema: Levels, view: str) -> None:
         """Drop a view."""
         self.exchange(Call(f"DELETE {VIEW}", schema, view, missing="view"))
 
-    def _rename(self, kind: str, source: Levels, target: Levels) -> None:
+    def _rename(self, kind: str, *, source: Levels, target: Levels) -> None:
         ends = {"source": _identifier(source[:-1], source[-1]), "destination": _identifier(target[:-1], target[-1])}
         body = msgspec.json.encode(ends)
         self.exchange(Call(f"POST /{kind}s/rename", source[:-1], source[-1], body=body, missing=kind, taken=kind))
@@ -268,7 +268,7 @@ class RestSource:
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
         """Give a table another name, or put it into another namespace."""
-        self._rename("table", (*schema, table), target)
+        self._rename("table", source=(*schema, table), target=target)
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
         """Drop a table; its files go when a purge is asked for."""
