@@ -1,0 +1,49 @@
+"""Jobs of Spark's templates on a real Spark: confined, told as what they became, and gone when they are cancelled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.engine.confinement import version
+from tests.app.test_executor import RUNS, TEMPLATES, Lake, lake
+
+__all__ = ["lake"]
+pytestmark = pytest.mark.spark
+APPLICATION = """
+import os, sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+print("sum", spark.range(int(sys.argv[1])).groupBy().sum().first()[0], spark.conf.get("spark.app.name"), os.environ["LIMNOS_JOB_ID"])
+print("files", spark.read.text(sys.argv[2]).count())
+try:
+    spark.read.text(sys.argv[3]).count()
+except Exception as error:
+    print("closed", type(error).__name__)
+spark.stop()
+"""
+
+
+def test_an_application_runs_on_spark(lake: Lake, tmp_path: Path) -> None:
+    """It has its arguments, files and properties, reads what it was given and not the server's data, and is told with what it wrote."""
+    (lake.programs / "app.py").write_text(APPLICATION)
+    (lake.programs / "rows.txt").write_text("a\nb\nc\n")
+    template = {
+        "jobType": "spark", "name": "app", "comment": None, "executable": str(lake.programs / "app.py"),
+        "arguments": ["{{rows}}", str(lake.programs / "rows.txt"), str(lake.node.data / "admin.token")],
+        "configs": {"spark.app.name": "{{name:-mine}}", "spark.sql.shuffle.partitions": "1"},
+    }  # fmt: skip
+    answer = lake.node.post(TEMPLATES, {"jobTemplate": template})
+    assert answer.status == 200, answer.body
+    asked = lake.node.post(RUNS, {"jobTemplateName": "app", "jobConf": {"rows": "101"}})
+    assert asked.status == 200, asked.body
+    job = asked.json()["job"]["jobId"]
+
+    told = lake.run(job, timeout_s=1500.0)
+
+    assert (told["state"], told["exit_code"]) == ("succeeded", 0), told["stderr"]
+    assert f"sum 5050 mine {job}" in told["stdout"]
+    assert "files 3" in told["stdout"]
+    assert ("closed" in told["stdout"]) is (version() > 0), "as far as the kernel can confine it"
