@@ -19,7 +19,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-LIFE_S = 5
+LIFE_S = 15
+"""Iceberg's client asks for the next token a tenth of that before the end: seconds, also where everything is slow."""
 PATIENCE_S = 120
 GIVEN = 'limnos_requests_total{operation="issue-token",protocol="iceberg",status="200"}'
 
@@ -58,16 +59,16 @@ def use(spark: SparkSession, lake: LiveServer, *, name: str, credential: str) ->
 
 
 def test_spark_goes_on_over_the_ends_of_tokens(spark: SparkSession, lake: LiveServer) -> None:
-    """It writes and reads; its tokens, of some seconds each, are exchanged beside it; a wrong secret opens nothing."""
+    """It writes and reads; its token is exchanged beside it, and it goes on after the first one's end; a wrong secret opens nothing."""
     with Client(lake.uri, token=lake.token) as admin:
         secret = admin.service_accounts.create_secret("etl").client_secret
     mine = use(spark, lake, name="etl_lake", credential=f"etl:{secret}")
     mine.sql("CREATE NAMESPACE etl_lake.sea")
     mine.sql("CREATE TABLE etl_lake.sea.t AS SELECT 1 AS id")
 
-    until, first = time.monotonic() + PATIENCE_S, given(lake)
-    while given(lake) < first + 3:
-        assert time.monotonic() < until, "Spark never asked for the next token"
+    began, first = time.monotonic(), given(lake)
+    while given(lake) == first or time.monotonic() - began < LIFE_S:
+        assert time.monotonic() - began < PATIENCE_S, "Spark never asked for the next token"
         time.sleep(0.2)
     mine.sql("INSERT INTO etl_lake.sea.t VALUES (2)")
 
