@@ -71,8 +71,6 @@ class Objects:
     """The token service answers nothing but 503."""
     is_lax: bool = False
     """Sessions are not held to their policies, as in stores that know none."""
-    life_s: int | None = None
-    """How long sessions last, whatever is asked for."""
     trouble: Trouble | None = None
     """What is refused though whoever asks may do it."""
 
@@ -111,11 +109,6 @@ class Objects:
     def end_all(self) -> None:
         """Let every session be over."""
         for each in self.sessions():
-            each.expiration = utcnow() - timedelta(seconds=1)
-
-    def end_all_but_newest(self) -> None:
-        """Let every session be over but the one that was given out last."""
-        for each in self.sessions()[:-1]:
             each.expiration = utcnow() - timedelta(seconds=1)
 
 
@@ -190,8 +183,6 @@ def _guarded(found: Objects, app: Callable[..., Any]) -> Callable[..., Any]:
                 start("503 Service Unavailable", [("content-type", "text/xml")])
                 return [b"<ErrorResponse><Error><Code>ServiceUnavailable</Code></Error></ErrorResponse>"]
             found.asked["sts"] += 1
-            if found.life_s is not None:
-                _shorten(environ, found.life_s)
         elif found.trouble is not None and found.trouble.has(environ):
             start(found.trouble.status, [("content-type", "application/xml")])
             code = "AccessDenied" if found.trouble.status.startswith("403") else "SlowDown"
@@ -206,13 +197,6 @@ def _guarded(found: Objects, app: Callable[..., Any]) -> Callable[..., Any]:
         return app(environ, start)
 
     return answer
-
-
-def _shorten(environ: Environ, life_s: int) -> None:
-    """Have a request for a session ask for a life of so many seconds. What moto looks at of a signature is whose key it is."""
-    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-    body = re.sub(rb"DurationSeconds=\d+", b"DurationSeconds=%d" % life_s, body)
-    environ["wsgi.input"], environ["CONTENT_LENGTH"] = BytesIO(body), str(len(body))
 
 
 def _asker(environ: Environ) -> tuple[str, str, str]:
