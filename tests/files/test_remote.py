@@ -242,6 +242,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 def test_other_object_stores_name_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without gcsfs, a Google location says what to install."""
     monkeypatch.setitem(sys.modules, "gcsfs", None)
+    monkeypatch.setitem(sys.modules, "gcsfs.core", None)  # another test may have imported it
 
     with pytest.raises(Unsupported, match="pip install gcsfs"):
         store_for("gs://bucket/x", {})

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.types import IcebergType
 
+    from limnos.formats.scans.naming import Naming
+
 DEPTH_MAX: Final = 300
 LEAVES_MAX: Final = 20_000
 VALUES_MAX: Final = 100_000
@@ -86,7 +88,7 @@ class Either(NamedTuple):
 Filter = bool | Leaf | Both | Either
 
 
-def filter_of(raw: bytes, schema: Schema, *, case_sensitive: bool) -> Filter:
+def filter_of(raw: bytes, schema: Schema, *, naming: Naming) -> Filter:
     """Read a filter; null holds for every row. Raises BadRequest (no filter, unknown columns, values of other types, too deep)."""
     try:
         value = msgspec.json.decode(raw)
@@ -94,7 +96,7 @@ def filter_of(raw: bytes, schema: Schema, *, case_sensitive: bool) -> Filter:
         raise BadRequest(f"The filter cannot be read: {error}") from None
     if value is None:
         return True
-    return _Reader(schema, case_sensitive=case_sensitive).read(value, holds=True, depth=0)
+    return _Reader(schema, naming).read(value, holds=True, depth=0)
 
 
 def joined(parts: list[Filter], *, every: bool) -> Filter:
@@ -115,9 +117,9 @@ def joined(parts: list[Filter], *, every: bool) -> Filter:
 class _Reader:
     """Reads one filter, within bounds."""
 
-    def __init__(self, schema: Schema, *, case_sensitive: bool) -> None:
+    def __init__(self, schema: Schema, naming: Naming) -> None:
         self._schema = schema
-        self._case_sensitive = case_sensitive
+        self._naming = naming
         self._leaves = self._values = 0
 
     def read(self, value: object, *, holds: bool, depth: int) -> Filter:
@@ -199,14 +201,16 @@ class _Reader:
         wanted: object = node.get("id")
         try:
             if isinstance(wanted, int) and not isinstance(wanted, bool):
-                field = self._schema.find_field(wanted)
+                field = self._naming.field(wanted)
             else:
                 wanted = node.get("name", node.get("term"))
                 if not isinstance(wanted, str):
                     raise BadRequest(f"A predicate is about a column, not {str(term)[:100]!r}")
-                field = self._schema.find_field(wanted, self._case_sensitive)
+                field = self._naming.field(wanted)
         except ValueError:
             raise BadRequest(f"The filter names a column that the table does not have: {str(wanted)[:100]!r}") from None
+        if field is None:
+            return None
         name = self._schema.find_column_name(field.field_id)
         if name is None or not field.field_type.is_primitive:
             raise BadRequest(

@@ -47,7 +47,7 @@ class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tru
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """What of a table a scan is about. `appended` are the snapshots whose files count, None for all that a list names."""
+    """What of a table a scan is about. `appended` are the snapshots whose files count, None for all that a list names; `today` is the table's schema where `schema` is another."""
 
     table_uuid: str
     location: str
@@ -57,6 +57,7 @@ class Aim(msgspec.Struct, frozen=True):
     schema: Json
     schemas: list[Json]
     specs: list[Json]
+    today: Json | None = None
 
 
 class Listed(msgspec.Struct, frozen=True, rename="kebab"):
@@ -98,11 +99,11 @@ def aim_of(metadata: Json, asked: ScanRequest) -> Aim:
     schemas, specs = _schemas(metadata), _specs(metadata)
     snapshot = {} if last is None else known[last]
     wanted = snapshot.get("schema-id") if asked.use_snapshot_schema else None
-    schema = _by_id(schemas, "schema-id", wanted=wanted) or _by_id(
-        schemas, "schema-id", wanted=metadata.get("current-schema-id")
-    )
+    today = _by_id(schemas, "schema-id", wanted=metadata.get("current-schema-id")) or schemas[-1]
+    schema = _by_id(schemas, "schema-id", wanted=wanted) or today
     return Aim(
-        str(metadata.get("table-uuid", "")), str(metadata["location"]), last, lists, appended, schema or schemas[-1], schemas, specs
+        str(metadata.get("table-uuid", "")), str(metadata["location"]), last, lists, appended, schema, schemas, specs,
+        None if schema is today else today,
     )  # fmt: skip
 
 

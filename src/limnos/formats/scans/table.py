@@ -24,6 +24,7 @@ from pyiceberg.types import NestedField
 
 from limnos.formats.scans.deletes import place_of
 from limnos.formats.scans.filters import Filter, expression_of, filter_of, settled
+from limnos.formats.scans.naming import Naming
 from limnos.formats.scans.values import told
 from limnos.model.errors import BadRequest, InvalidTable
 
@@ -47,7 +48,9 @@ class ScannedTable:
     def __init__(self, aim: Aim, asked: ScanRequest) -> None:
         self.schema = _schema_of(aim.schema)
         self.case_sensitive = asked.case_sensitive
-        self.filter: Filter = filter_of(bytes(asked.filter), self.schema, case_sensitive=asked.case_sensitive)
+        today = None if aim.today is None else _schema_of(aim.today)
+        self._naming = Naming(self.schema, today=today, case_sensitive=asked.case_sensitive)
+        self.filter: Filter = filter_of(bytes(asked.filter), self.schema, naming=self._naming)
         self._expression = expression_of(self.filter)
         self._specs = {spec.spec_id: spec for spec in map(_spec_of, aim.specs)}
         self._sources = _sources_of(aim.schemas)
@@ -65,9 +68,11 @@ class ScannedTable:
         found: dict[int, str] = {}
         for name in names:
             try:
-                found[self.schema.find_field(name, self.case_sensitive).field_id] = name
+                field = self._naming.field(name)
             except ValueError:
                 raise BadRequest(f"The scan names a field that the table does not have: {name[:100]!r}") from None
+            if field is not None:
+                found[field.field_id] = name
         return found
 
     @property

@@ -1,0 +1,181 @@
+"""Scans that the server plans for Spark: whoever says so, their rows are those of Spark's own planning, and of a restricted table what may be seen.
+
+`LIMNOS_TEST_PLANS` says how many random filters; 400 are the whole proof.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.spark import session
+from tests.integration.live import LiveServer, serving
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+COUNT = int(os.environ.get("LIMNOS_TEST_PLANS", "25"))
+MODE = "spark.sql.catalog.main.scan-planning-mode"
+PLANNED, OWN = "org.apache.iceberg.rest.RESTTable", "org.apache.iceberg.BaseTable"
+CITIES = ("Rome", "Oslo", "Ōsaka", "O''Fallon", "")
+STORY = (
+    "CREATE TABLE main.plan.cards (id INT, city STRING, paid DECIMAL(9,2), born DATE, tags ARRAY<STRING>) USING iceberg PARTITIONED BY (city)",
+    "ALTER TABLE main.plan.cards SET TBLPROPERTIES ('write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read')",
+    "INSERT INTO main.plan.cards {rows}",
+    "DELETE FROM main.plan.cards WHERE id % 7 = 3",
+    "ALTER TABLE main.plan.cards ADD PARTITION FIELD bucket(3, id)",
+    "INSERT INTO main.plan.cards {rows}",
+    "ALTER TABLE main.plan.cards ALTER COLUMN id TYPE BIGINT",
+    "ALTER TABLE main.plan.cards DROP PARTITION FIELD city",
+    "ALTER TABLE main.plan.cards ADD PARTITION FIELD years(born)",
+    "INSERT INTO main.plan.cards {rows}",
+    "UPDATE main.plan.cards SET paid = paid + 1 WHERE id % 5 = 1",
+    "ALTER TABLE main.plan.cards RENAME COLUMN paid TO amount",
+)
+"""A table in four layouts, with deletes by position, a column of a wider type and one of a new name."""
+
+
+class Lake(NamedTuple):
+    """A server with the table, and two administrators in Spark: one plans by itself, one has the server do it."""
+
+    server: LiveServer
+    own: SparkSession
+    planned: SparkSession
+    dice: random.Random
+
+    def plans(self) -> int:
+        """How many scans the server has planned."""
+        logs = self.server.data.parent.glob("*.log")
+        return sum(log.read_text(encoding="utf-8").count('"operation":"plan-scan"') for log in logs)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """A server whose table `main.plan.cards` went through the story."""
+    dice = random.Random(20261122)
+    with serving(tmp_path_factory.mktemp("planned") / "data") as server:
+        own = session(server.uri, token=server.token)
+        planned = session(server.uri, token=server.token, config={MODE: "server"})
+        own.sql("CREATE NAMESPACE main.plan")
+        for first, statement in enumerate(STORY):
+            own.sql(statement.format(rows=_rows(dice, first * 100)))
+        planned.sql(
+            "SHOW NAMESPACES IN main"
+        )  # whoever names a catalog first gives it the settings of the session that is active then
+        yield Lake(server, own, planned, dice)
+
+
+def _rows(dice: random.Random, first: int) -> str:
+    made = ", ".join(
+        f"({first + each}, {_or_null(dice, repr_of(dice.choice(CITIES)))}, {_or_null(dice, f'{dice.randint(-500, 500)}.25')},"
+        f" {_or_null(dice, f'DATE {_day(dice)}')}, array('a', {_or_null(dice, repr_of(str(each)))}))"
+        for each in range(40)
+    )
+    return f"VALUES {made}"
+
+
+def repr_of(text: str) -> str:
+    """A text as SQL writes it; quotes in it are doubled already."""
+    return f"'{text}'"
+
+
+def _day(dice: random.Random) -> str:
+    return f"'{dice.randint(1995, 2005)}-0{dice.randint(1, 9)}-1{dice.randint(0, 9)}'"
+
+
+def _or_null(dice: random.Random, text: str) -> str:
+    return "NULL" if dice.random() < 0.1 else text
+
+
+def _condition(dice: random.Random, depth: int) -> str:
+    if depth and dice.random() < 0.6:
+        left, right = _condition(dice, depth - 1), _condition(dice, depth - 1)
+        return dice.choice((f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})"))
+    compared, city = dice.choice(("=", "<", "<=", ">", ">=", "<>")), repr_of(dice.choice(CITIES))
+    return dice.choice((
+        f"id {compared} {dice.randint(0, 1000)}", f"id IN ({dice.randint(0, 40)}, {dice.randint(400, 440)}, {dice.randint(800, 840)})",
+        f"city {compared} {city}", f"city IN ({city}, 'Rome')", "city IS NULL", f"amount {compared} {dice.randint(-500, 500)}.25",
+        "amount IS NOT NULL", f"born {compared} DATE {_day(dice)}", "born IS NULL", f"year(born) = {dice.randint(1995, 2005)}",
+    ))  # fmt: skip
+
+
+def _seen(spark: SparkSession, text: str) -> list[str]:
+    return sorted(str(tuple(row)) for row in spark.sql(text).collect())
+
+
+def _kind(spark: SparkSession, name: str) -> str:
+    spark3 = spark._jvm.org.apache.iceberg.spark.Spark3Util  # type: ignore[union-attr]
+    return str(spark3.loadIcebergTable(spark._jsparkSession, name).getClass().getName())
+
+
+def test_rows_are_those_of_sparks_own_planning(lake: Lake) -> None:
+    """Over random filters, versions and columns both plans give the same rows; one of them is the server's."""
+    assert (_kind(lake.own, "main.plan.cards"), _kind(lake.planned, "main.plan.cards")) == (OWN, PLANNED)
+    versions = [row[0] for row in lake.own.sql("SELECT snapshot_id FROM main.plan.cards.snapshots").collect()]
+
+    before = lake.plans()
+    found = 0
+    for number in range(COUNT):
+        version = f" VERSION AS OF {lake.dice.choice(versions)}" if number % 4 == 3 else ""
+        columns = "*" if version or number % 3 else "tags, id"
+        condition = _condition(lake.dice, 3) if not version else "id % 2 = 0 AND city <> 'Rome'"
+        text = f"SELECT {columns} FROM main.plan.cards{version} WHERE {condition}"
+        rows = _seen(lake.planned, text)
+        assert rows == _seen(lake.own, text), text
+        found += len(rows)
+
+    assert found > COUNT
+    assert lake.plans() - before >= COUNT // 2  # a scan whose filter is always false is not begun
+
+
+@pytest.mark.parametrize("who", ["table", "catalog", "nobody"])
+def test_who_says_that_the_server_plans(lake: Lake, who: str) -> None:
+    """A table's property is obeyed against the session's own setting, a catalog's without one."""
+    with Client(lake.server.uri, token=lake.server.token) as client:
+        client.catalogs.create(who)
+        if who == "catalog":
+            client.catalogs.alter(who, updates={"scan-planning-mode": "server"})
+    config = {MODE.replace("main", who): "client"} if who == "table" else {}
+    spark = session(lake.server.uri, token=lake.server.token, catalogs=(who,), config=config)
+    properties = " TBLPROPERTIES ('scan-planning-mode'='server')" if who == "table" else ""
+    spark.sql(f"CREATE NAMESPACE {who}.a")
+    spark.sql(f"CREATE TABLE {who}.a.t (id INT) USING iceberg{properties}")
+    spark.sql(f"INSERT INTO {who}.a.t VALUES (1), (2)")
+
+    before = lake.plans()
+    assert _seen(spark, f"SELECT id FROM {who}.a.t WHERE id > 1") == ["(2,)"]
+    assert _kind(spark, f"{who}.a.t") == (OWN if who == "nobody" else PLANNED)
+    assert (lake.plans() > before) == (who != "nobody")
+
+
+def test_a_restricted_table_shows_what_may_be_seen(lake: Lake) -> None:
+    """Whom a filter and a mask bind gets the rows that pass, masked, whatever their session says; the owner sees all."""
+    lake.own.sql("CREATE TABLE main.plan.secret (id INT, city STRING, card STRING) USING iceberg PARTITIONED BY (city)")
+    lake.own.sql(
+        "INSERT INTO main.plan.secret VALUES (1, 'Rome', '1111-2222'), (2, 'Oslo', '3333-4444'), (3, 'Rome', NULL)"
+    )
+    lake.own.sql("INSERT INTO main.plan.secret VALUES (4, 'Rome', '5555-6666'), (5, NULL, '7777-8888')")
+    with Client(lake.server.uri, token=lake.server.token) as client:
+        client.users.add("bob")
+        client.roles.create("readers")
+        client.roles.allow("readers", ["USE_CATALOG", "USE_SCHEMA", "SELECT_TABLE"], on="main", kind="catalog")
+        client.roles.grant_to_user("bob", ["readers"])
+        client.restrictions.set(
+            "r", "main.plan.secret", kind="table", filter="city = 'Rome'", masks={"card": "show-last-4"}
+        )
+    bob = session(lake.server.uri, user="bob")
+
+    assert _seen(bob, "SELECT * FROM main.plan.secret") == [
+        "(1, 'Rome', 'xxxxx2222')", "(3, 'Rome', None)", "(4, 'Rome', 'xxxxx6666')",
+    ]  # fmt: skip
+    assert _seen(bob, "SELECT id FROM main.plan.secret WHERE city = 'Oslo' OR card LIKE '3%' OR id = 4") == ["(4,)"]
+    assert len(_seen(lake.own, "SELECT * FROM main.plan.secret")) == 5
