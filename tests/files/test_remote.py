@@ -244,7 +244,7 @@ def test_other_object_stores_name_their_package(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     monkeypatch.setitem(sys.modules, "gcsfs.core", None)  # another test may have imported it
 
-    with pytest.raises(Unsupported, match="pip install 'limnos\[gcs\]'"):
+    with pytest.raises(Unsupported, match=r"pip install 'limnos\[gcs\]'"):
         store_for("gs://bucket/x", {})
 
 
