@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PERMIT: Final = upkeep_permit("limnos")
 _ID_LENGTH: Final = 32
+_TOLD_WHOLE: Final = "told-"
+"""So begin the ids of plans that were told at once. Iceberg's Java library cancels every plan when it has read it: there is nothing to look for then."""
 
 
 class Planned(NamedTuple):
@@ -60,7 +62,13 @@ async def plan_begin(ctx: Context, scanned: Scanned) -> Planned:
             plan_id, msgspec.json.encode(_Kept(scan.aim, scanned.asked)), "" if found is None else str(found.parts)
         )
         await _keep(ctx, scanned, plan=kept)
-    return _planned(plan_id, found)
+        return _planned(plan_id, found)
+    return _planned(told_whole(plan_id), found)
+
+
+def told_whole(plan_id: str = "") -> str:
+    """Return the id of a plan that its answer tells whole."""
+    return f"{_TOLD_WHOLE}{plan_id or token_hex(_ID_LENGTH // 2)}"
 
 
 async def plan_load(ctx: Context, scanned: Scanned, *, plan_id: str) -> Planned:
@@ -80,7 +88,9 @@ async def plan_load(ctx: Context, scanned: Scanned, *, plan_id: str) -> Planned:
 
 
 async def plan_cancel(ctx: Context, scanned: Scanned, *, plan_id: str) -> None:
-    """Forget a plan; what is worked on is ended. Raises NotFound."""
+    """Forget a plan; what is worked on is ended, and of one that was told whole nothing is left to forget. Raises NotFound."""
+    if plan_id.startswith(_TOLD_WHOLE):
+        return
     kept = await _find(ctx, scanned, plan_id=plan_id)
     if kept is None:
         raise _no_plan()

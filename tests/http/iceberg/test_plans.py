@@ -122,6 +122,17 @@ async def _forget(node: Node) -> None:
     node.built.services.scan_flights.close()
 
 
+def test_a_plan_that_was_told_whole_may_be_cancelled(lake: Node) -> None:
+    """There is nothing to end, and nothing is wrong; to whom the table is closed it is."""
+    table = many(lake)
+    plan_id = table.plan().json()["plan-id"]
+
+    assert [lake.delete(f"{table.path}/plan/{plan_id}").status for _ in range(2)] == [204, 204]
+    assert lake.get(f"{table.path}/plan/{plan_id}").status == 404
+    assert lake.delete(f"{table.path}/plan/{'0' * 32}").status == 404
+    assert lake.delete(f"{table.path}/plan/{plan_id}", user="stranger").status in (403, 404)
+
+
 def test_a_plan_is_cancelled(lake: Node) -> None:
     """A plan that was cancelled says so, and its tasks are gone; what worked on it has ended."""
     table = many(lake)

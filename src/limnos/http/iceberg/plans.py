@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from secrets import token_hex
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -139,7 +138,7 @@ async def _restricted(request: Request, ctx: Context, *, seen: Seen, bound: Boun
             config = config_of(found, seen.scope, levels=seen.path, renewed=False)
             entry = {"prefix": f"{found.location}/", "config": config}
             credentials = b',"storage-credentials":' + msgspec.json.encode([entry])
-    head = b'"status":"completed","plan-id":%b,' % msgspec.json.encode(token_hex(16))
+    head = b'"status":"completed","plan-id":%b,' % msgspec.json.encode(scan_plans.told_whole())
     return _scan_tasks(shown.told, head=head, credentials=credentials)
 
 
