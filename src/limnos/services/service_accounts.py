@@ -159,7 +159,9 @@ async def access_by_secret(ctx: Context, *, client: str, text: str) -> Access:
 
 def _check_client(client: str, user: str) -> None:
     if client not in ("", user):
-        raise Unauthenticated(f"The secret is not one of the client {client[:100]!a}: write credential=USER:SECRET")
+        raise Unauthenticated(
+            f"The secret is not one of the client {client[:100]!a}: write credential=USER:SECRET, or credential=USER:TOKEN with a token of that user's own"
+        )
 
 
 async def access_again(ctx: Context, *, text: str) -> Access:
