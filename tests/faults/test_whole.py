@@ -26,6 +26,18 @@ from tests.nodes.wire import (
 A_TABLE = "(SELECT max(id) FROM node WHERE kind = 4 AND deleted = 0)"
 A_NAMESPACE = "(SELECT min(id) FROM node WHERE kind = 3 AND deleted = 0)"
 A_CATALOG = "(SELECT id FROM node WHERE kind = 2)"
+
+
+def job(
+    state: str = "'queued'", *, of: str = A_TABLE, holder: str = "''", started: str = "NULL", ended: str = "NULL"
+) -> str:
+    """A row of a job, whole as it comes; its owner and template are those of the table."""
+    return (
+        f"INSERT INTO template_job VALUES ({of}, 1, {A_TABLE}, 'u', 'a', 1, {state}, {holder}, 0, 0, '{{}}', '', NULL, NULL, '', '', 0, 0, 0,"
+        f" {started}, {ended})"
+    )
+
+
 WOUNDS = {
     "clock behind": ("clocks_are_dense", f"UPDATE clock SET revision = revision - 1 WHERE zone = {A_CATALOG}"),
     "clock ahead": ("clocks_are_dense", f"UPDATE clock SET revision = revision + 1 WHERE zone = {A_CATALOG}"),
@@ -94,6 +106,11 @@ WOUNDS = {
         "INSERT INTO metalake_import VALUES (1, 'm', 'json', 0, 'open', 2, '', 7, 0, '[]', 'a', 0, 0)",
     ),
     "alias to nowhere": ("model_versions_hold", "INSERT INTO model_alias VALUES (1, 'a', 0)"),
+    "job in no state": ("jobs_are_whole", job("'resting'")),
+    "job ended at no time": ("jobs_are_whole", job("'failed'")),
+    "job that nobody took": ("jobs_are_whole", job("'started'", started="1")),
+    "job of nobody": ("jobs_are_whole", job(of="7")),
+    "job without its template": ("jobs_are_whole", f"{job()}; UPDATE node SET deleted = id WHERE id = {A_TABLE}"),
     "pipeline of nothing": ("runs_are_whole", "DELETE FROM pipeline_version"),
     "run in no state": ("runs_are_whole", "UPDATE pipeline_run SET state = 'resting'"),
     "published at no time": ("runs_are_whole", "UPDATE pipeline_run SET state = 'published'"),
@@ -162,3 +179,13 @@ def test_wound_is_told(sound: Path, tmp_path: Path, wound: str) -> None:
 def test_every_check_is_wounded() -> None:
     """No check goes untried."""
     assert {check for check, _ in WOUNDS.values()} == {check.__name__ for check in CHECKS}
+
+
+def test_a_whole_job_is_no_wound(sound: Path, tmp_path: Path) -> None:
+    """What the wounds of jobs are made from is whole, so each is told for what it lacks."""
+    copy = tmp_path / "limnos.db"
+    shutil.copyfile(sound, copy)
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.executescript(job())
+
+    assert [text for text in complaints(str(copy)) if text.startswith("jobs_are_whole")] == []
