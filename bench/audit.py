@@ -39,12 +39,12 @@ class Asked:
             ask(uri, self.token, f"{NAMESPACES}/a/tables", {"name": f"t{number}", "schema": SCHEMA})
 
     def requests(self, title: str) -> tuple[bytes, ...]:
-        """Spell what each connection sends."""
+        """Spell what each connection sends, in turn; a commit that changes nothing would be none, so each sets another value than the one before."""
         made = []
-        for number in range(CONNECTIONS):
+        for number, value in ((number, value) for value in ("v", "w") for number in range(CONNECTIONS)):
             method, body, proof = ("HEAD", b"", f"Bearer {self.token}")
             if title == "commit":
-                update = {"action": "set-properties", "updates": {"k": "v"}}
+                update = {"action": "set-properties", "updates": {"k": value}}
                 method, body = "POST", json.dumps({"requirements": [], "updates": [update]}).encode()
             head = f"{method} {NAMESPACES}/a/tables/t{number} HTTP/1.1\r\nHost: {urlsplit(self.uri).netloc}\r\nAuthorization: {proof}\r\n"
             more = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
