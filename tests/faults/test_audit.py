@@ -29,7 +29,7 @@ from tests.nodes.wire import (
 )
 
 ACTIONS = int(os.environ.get("LIMNOS_TEST_AUDIT", "400"))
-KILLS = 4
+KILLS = max(4, ACTIONS // 400)
 USERS = tuple(f"u{number}" for number in range(20))
 WRITES = ("USE_CATALOG", "USE_SCHEMA", "CREATE_SCHEMA", "CREATE_TABLE", "MODIFY_TABLE", "SELECT_TABLE")
 READS = ("USE_CATALOG", "USE_SCHEMA", "SELECT_TABLE")
@@ -95,6 +95,8 @@ class Model:
         self.lost: list[tuple[str, Deed]] = []
         self.sure: set[str] = set()
         """Requests that the audit was read after, by the same node: their lines are surely there."""
+        self.read: list[dict[str, object]] = []
+        """What was read so far, page after page: a line never comes before one that was read."""
         self.doomed: set[str] = set()
         """Requests whose lines a node may have had in its hands when it was killed; those of changes it had not."""
 
@@ -296,17 +298,21 @@ class Model:
         """Remember what a node that was killed may not have written."""
         self.doomed |= set(self.done) - self.sure
 
-    def lines(self) -> list[dict[str, object]]:
-        """Read all that the audit tells; from here on it can lose nothing that was before."""
+    def look(self) -> None:
+        """Read what the audit tells since the last look; from here on it can lose nothing that was before."""
         sure = set(self.done)
+        self.read += self.lines(after=int(str(self.read[-1]["id"])) if self.read else 0)
+        self.sure |= sure - self.doomed
+
+    def lines(self, *, after: int = 0) -> list[dict[str, object]]:
+        """Read all lines after one."""
         found: list[dict[str, object]] = []
-        page: dict[str, object] = {"next": 0, "more": True}
+        page: dict[str, object] = {"next": after, "more": True}
         while page["more"]:
             answer = self.answer(Deed("GET", f"{OWN}/audit?after={page['next']}&limit=1000"))
             assert answer.status == 200, answer
             page = answer.body
             found += page["lines"]  # type: ignore[arg-type]
-        self.sure |= sure - self.doomed
         return found
 
 
@@ -385,7 +391,7 @@ def test_nothing_is_missing_and_nothing_invented(rig: Rig) -> None:
         for number in range(ACTIONS // (KILLS + 1)):
             model.step()
             if number % 97 == 0:
-                model.lines()
+                model.look()
         if round_number == KILLS:
             break
         rig.arm(POINTS[round_number % len(POINTS)])
@@ -399,9 +405,11 @@ def test_nothing_is_missing_and_nothing_invented(rig: Rig) -> None:
                 done_though_lost.update((user, each) for each in deed.changes)
         model.lost.clear()
 
-    model.lines()
-    lines = model.lines()
+    model.look()
+    model.look()
+    lines = model.read
 
+    assert [each["id"] for each in model.lines()][: len(lines)] == [each["id"] for each in lines]
     assert "\n".join(complaints(model, lines, done_though_lost)) == ""
     assert {str(each["outcome"]) for each in lines} == {"done", "refused", "failed"}
     assert {each[0] for done in model.done.values() for each in done.changes} >= {"create", "commit", "alter"}
