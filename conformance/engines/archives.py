@@ -17,7 +17,7 @@ from pathlib import Path
 
 from conformance.kit.jars import LOCK as KIT_LOCK
 from conformance.kit.jars import KitArtifact, cache_directory, parse_lock
-from limnos.spark.jars import ensure
+from limnos.spark.jars import AWS_BUNDLES, ensure
 
 HERE = Path(__file__).parent
 UV = Path(sys.executable).with_name("uv")
@@ -40,6 +40,14 @@ TRINO = Tarball(
     sha256="cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f",
     size_bytes=821_045_832,
 )
+SPARK_35_RUNTIME = KitArtifact(
+    group="org.apache.iceberg",
+    name="iceberg-spark-runtime-3.5_2.12",
+    version="1.12.0",
+    sha256="8dd8c90e54ed1a20f2461309d047a255ee56382eb7c0a46162b27a4936fd86dc",
+    size_bytes=48_252_525,
+)
+"""PySpark 3.5 as PyPI has it is Scala 2.12."""
 
 
 def flink_path() -> list[Path]:
@@ -51,6 +59,12 @@ def compiler() -> Path:
     """Fetch the Java compiler that the compatibility kit uses."""
     kit = parse_lock(KIT_LOCK.read_text(encoding="utf-8"))
     return _fetch([each for each in kit if each.name == "ecj"])[0]
+
+
+def spark_35_jars(*, with_s3: bool) -> list[Path]:
+    """Fetch Iceberg's runtime for Spark 3.5, and what reaches S3 beside it."""
+    jars = _fetch([SPARK_35_RUNTIME])
+    return [*jars, ensure(AWS_BUNDLES[SPARK_35_RUNTIME.version])] if with_s3 else jars
 
 
 def _fetch(artifacts: Sequence[KitArtifact]) -> list[Path]:

@@ -1,77 +1,50 @@
-"""chDB 4.4 (ClickHouse in a process) as a client of two warehouses, of which one is the default.
+"""chDB in catalogs that the shared list does not try: one that is not the default, one in an object store.
 
-Runs its queries in a process of its own, for its wheels are kept apart from ours. May import the room's archives and checks.
+May import the room's archives, checks and the runner's end of a driver.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from conformance.engines.archives import wheels
 from conformance.engines.checks import Check, Checks, Lake
-from conformance.engines.duck import attached
-from conformance.engines.page import block
+from conformance.engines.remote import Remote, hosted
+from conformance.engines.world import REMOTE, place_of, witness_of
 from limnos.client import Client
-
-_RUN_S = 300
-_SCRIPT = """
-import json, sys
-from chdb.session import Session
-session = Session()
-for query in json.load(sys.stdin):
-    try:
-        print("=" + json.dumps({"text": str(session.query(query, "CSV"))}))
-    except Exception as error:
-        print("=" + json.dumps({"error": str(error)}))
-"""
 
 
 def run(lake: Lake) -> list[Check]:
-    """Read the default catalog; write and drop through `other`: nothing of the default one may go."""
+    """Drop in another catalog: nothing of the default one may go. Read from a store that is not Amazon's."""
     with Client(lake.uri, token=lake.admin) as client:
         client.catalogs.create("other", properties={"warehouse": f"file://{lake.work}/data/warehouse/other"})
         client.namespaces.create("other.open")
-    main, other = (block("chDB", uri=lake.iceberg, token=lake.admin, catalog=name) for name in ("main", "other"))
-    settings = ["SET allow_database_iceberg=1", "SET allow_insert_into_iceberg=1"]
-    reads = _answers(lake, [*settings, main, "SELECT id, city FROM lake.`open.t` ORDER BY id"])
-    look = "SELECT count(*) FROM lake.`open.t`"
-    reader = block("chDB", uri=lake.iceberg, token=lake.reader)
-    looks = _answers(lake, [*settings, reader, look])
-    with attached(lake.iceberg, lake.admin, catalog="other") as duck:
-        duck.execute("CREATE TABLE lake.open.t (id BIGINT, city VARCHAR)")
-    insert, drop = "INSERT INTO lake.`open.t` VALUES (7, 'Bern')", "DROP TABLE lake.`open.t`"
-    look = "SELECT id, city FROM lake.`open.t`"
-    writes = _answers(lake, [*settings, other, insert, look, drop])
-    checks = Checks("chDB 4.4.0")
-    checks.expect("SELECT", lambda: _taken(reads[-1]), '1,"Oslo"\n2,"Rome"\n')
-    checks.expect("INSERT", lambda: _taken(writes[-2]), '7,"Bern"\n')
-    checks.expect_refusal("DROP TABLE forgets its prefix", lambda: _taken(writes[-1]), "Without a catalog's prefix")
-    checks.expect("the default catalog's table is there still", lambda: _exists(lake), True)
-    checks.expect("a reader selects", lambda: _taken(looks[-1]), "2\n")
+    witness_of(lake, "other").create(["open"], "t")
+    with _started(lake, "other") as chdb:
+        checks = Checks(chdb.title)
+        checks.expect_refusal(
+            "DROP TABLE forgets its prefix", lambda: chdb.ask("drop", ["open"], "t"), "Without a catalog's prefix"
+        )
+    checks.expect(
+        "the default catalog's table is there still", lambda: witness_of(lake, "main").exists(["open"], "t"), True
+    )
+    with _started(lake, REMOTE) as chdb:
+        # It asks such a store for the table's folder below the table's folder.
+        checks.expect_refusal(
+            "a store with an address of its own",
+            lambda: chdb.ask("read", ["open"], "t", ["id"]),
+            "HTTP response code: 404",
+        )
     return checks.made
 
 
-def _exists(lake: Lake) -> bool:
-    with Client(lake.uri, token=lake.admin) as client:
-        return client.tables.exists("main.open.t")
-
-
-def _taken(answer: dict[str, str]) -> str:
-    if "error" in answer:
-        raise RuntimeError(answer["error"])
-    return answer["text"]
-
-
-def _answers(lake: Lake, queries: list[str]) -> list[dict[str, str]]:
-    """What each query of a session of its own came to, in order. The queries, with the token, go through a pipe."""
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT], input=json.dumps(queries), capture_output=True, text=True, timeout=_RUN_S,
-        cwd=lake.work, env={**os.environ, "PYTHONPATH": str(wheels("chdb"))}, check=False,
-    )  # fmt: skip
-    answers = [json.loads(line[1:]) for line in done.stdout.splitlines() if line.startswith("=")]
-    if len(answers) != len(queries):
-        raise RuntimeError(f"chDB ended early: {done.stderr[-500:]}")
-    return answers
+@contextmanager
+def _started(lake: Lake, catalog: str) -> Iterator[Remote]:
+    command, environment = hosted("chdb", "chdb")()
+    remote = Remote(command, environment, log=lake.work / "chdb.log")
+    try:
+        remote.start(place_of(lake, catalog, folder=f"chdb-deeper-{catalog}"))
+        remote.ask("be", "admin")
+        yield remote
+    finally:
+        remote.stop()

@@ -14,6 +14,8 @@ from conformance.engines.rows import PLAIN, TYPED, Row
 
 Levels = Sequence[str]
 ABSENT = "the client has no call for it"
+ANOTHER = "reads another's"
+"""Checks that read a table of another engine, whichever: what limits call them together."""
 
 
 class Absent(Exception):

@@ -9,17 +9,31 @@ import json
 import os
 import queue
 import subprocess
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from conformance.engines.archives import wheels
 from conformance.engines.driver import Place
 
 ROOT = Path(__file__).parents[2]
+Start = Callable[[], tuple[list[str], dict[str, str]]]
+"""Makes a driver's command and environment; fetches what they need."""
 _ANSWER_S = 240
 _STOP_S = 30
+
+
+def hosted(engine: str, *apart: str) -> Start:
+    """A driver in Python, with wheels of their own besides."""
+
+    def start() -> tuple[list[str], dict[str, str]]:
+        paths = [*(str(wheels(name)) for name in apart), str(ROOT)]
+        return [sys.executable, "-m", "conformance.engines.host", engine], {"PYTHONPATH": ":".join(paths)}
+
+    return start
 
 
 class Refused(Exception):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -40,12 +41,20 @@ def kept(*, deleted: bool) -> list[Row]:
 
 def same(found: Sequence[Row], wanted: Sequence[Row], columns: dict[str, str]) -> bool:
     """Say whether rows are the same, in any order."""
+    return not difference(found, wanted, columns)
+
+
+def difference(found: Sequence[Row], wanted: Sequence[Row], columns: dict[str, str]) -> str:
+    """The rows that are there in place of others; nothing when all are the same."""
     kinds = list(columns.values())
-    return _sorted(found, kinds) == _sorted(wanted, kinds)
+    has, wants = _counted(found, kinds), _counted(wanted, kinds)
+    if has == wants:
+        return ""
+    return " in place of ".join(f"[{', '.join(sorted(some.elements()))}]" for some in (has - wants, wants - has))
 
 
-def _sorted(rows: Sequence[Row], kinds: list[str]) -> list[str]:
-    return sorted(repr([_value(cell, kind) for cell, kind in zip(row, kinds, strict=True)]) for row in rows)
+def _counted(rows: Sequence[Row], kinds: list[str]) -> Counter[str]:
+    return Counter(repr([_value(cell, kind) for cell, kind in zip(row, kinds, strict=True)]) for row in rows)
 
 
 def _value(cell: object, kind: str) -> object:

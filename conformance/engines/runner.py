@@ -10,31 +10,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from conformance.engines import chdb, cross, duck, flink, trino
-from conformance.engines.archives import wheels
 from conformance.engines.checks import Check, Lake
-from conformance.engines.remote import ROOT, Refused, Remote
+from conformance.engines.remote import Refused, Remote, Start, hosted
+from conformance.engines.rows import Row
 from conformance.engines.story import FAILED, OK, Outcome, Story
 from conformance.engines.world import REMOTE, place_of, witness_of
 from tests.objects import Objects
-
-Start = Callable[[], tuple[list[str], dict[str, str]]]
-
-
-def hosted(engine: str, *apart: str) -> Start:
-    """A driver in Python, with wheels of their own besides."""
-
-    def start() -> tuple[list[str], dict[str, str]]:
-        paths = [*(str(wheels(name)) for name in apart), str(ROOT)]
-        return [sys.executable, "-m", "conformance.engines.host", engine], {"PYTHONPATH": ":".join(paths)}
-
-    return start
-
 
 ENGINES: dict[str, Start] = {
     "pyiceberg": hosted("pyiceberg", "pyiceberg-core"),
     "duckdb": hosted("duckdb"),
     "daft": hosted("daft", "daft", "pyiceberg-core"),
     "polars": hosted("polars", "polars", "pyiceberg-core"),
+    "spark41": hosted("spark41"),
+    "spark35": hosted("spark35", "pyspark35"),
+    "sail": hosted("sail", "pysail"),
+    "chdb": hosted("chdb", "chdb"),
 }
 DEEPER: dict[str, Callable[[Lake], list[Check]]] = {
     "duckdb": duck.run,
@@ -43,7 +34,7 @@ DEEPER: dict[str, Callable[[Lake], list[Check]]] = {
     "trino": trino.run,
 }
 """What is asked of one engine alone."""
-REMOTE_ENGINES = ("pyiceberg", "duckdb", "daft", "polars")
+REMOTE_ENGINES = ("pyiceberg", "duckdb", "daft", "polars", "spark41")
 """Those that take credentials from the catalog."""
 
 
@@ -54,7 +45,7 @@ class Runner:
         self.lake, self.store, self.output = lake, store, output
         self.outcomes: list[Outcome] = []
         self.titles: dict[str, str] = {}
-        self._tables: dict[str, bool] = {}
+        self._tables: dict[str, list[Row]] = {}
 
     def run(self, names: Sequence[str]) -> None:
         """Everything that is asked of these engines: the story, and writing; then reading; then the object store."""
@@ -81,9 +72,8 @@ class Runner:
 
     def _told(self, story: Story) -> None:
         story.tell()
-        deleted = cross.written(story)
-        if deleted is not None:
-            self._tables[story.engine] = deleted
+        if rows := cross.written(story):
+            self._tables[story.engine] = rows
 
     def _with(self, name: str, catalog: str, tell: Callable[[Story], object]) -> None:
         """Start an engine, have it told something, stop it; an engine that does not get that far has failed."""

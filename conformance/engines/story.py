@@ -45,13 +45,13 @@ class Story:
 
     # How a check is made.
 
-    def check(self, name: str, ask: Callable[[], object]) -> bool:
-        """Do what is asked; it returns what is wrong, if anything is."""
+    def check(self, name: str, ask: Callable[[], object], kind: str = "") -> bool:
+        """Do what is asked; it returns what is wrong, if anything is. A limit may be told for a kind of checks."""
         try:
             told = ask()
         except Exception as error:
             told = str(error) if isinstance(error, Refused) else words(error)
-        limit = self.remote.limits.get(name)
+        limit = self.remote.limits.get(name, self.remote.limits.get(kind))
         if limit is None:
             result = FAILED if told else OK
         elif told and limit in str(told):

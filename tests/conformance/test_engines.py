@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from conformance.engines import cross
 from conformance.engines.archives import HERE, TRINO, Tarball, unpack
 from conformance.engines.checks import Checks, Lake
 from conformance.engines.driver import ABSENT, Driver, Levels, Place, SqlDriver
 from conformance.engines.drivers.pyiceberg_driver import Engine as Witness
+from conformance.engines.drivers.spark_sql import SparkSql
 from conformance.engines.host import answer
 from conformance.engines.page import block
 from conformance.engines.remote import Refused, Remote
-from conformance.engines.rows import FIRST, PLAIN, SECOND, TYPED, Row, kept, same
+from conformance.engines.rows import FIRST, PLAIN, SECOND, TYPED, Row, difference, kept, same
 from conformance.engines.scores import BEGIN, END, as_json, as_text, in_page, merged, totals
 from conformance.engines.story import Story
 from conformance.kit.jars import parse_lock
@@ -69,7 +71,18 @@ def test_a_server_archive_is_no_jar() -> None:
 def test_everything_is_pinned() -> None:
     """Each jar and each wheel has a hash."""
     jars = parse_lock((HERE / "flink.lock").read_text(encoding="utf-8"))
-    wheels = [HERE / name for name in ("jdk25.txt", "chdb.txt", "daft.txt", "polars.txt", "pyiceberg-core.txt")]
+    wheels = [
+        HERE / name
+        for name in (
+            "jdk25.txt",
+            "chdb.txt",
+            "daft.txt",
+            "polars.txt",
+            "pyiceberg-core.txt",
+            "pysail.txt",
+            "pyspark35.txt",
+        )
+    ]
 
     assert {len(each.sha256) for each in jars} == {64}
     assert any(each.name == "iceberg-flink-runtime-1.20" and each.version == "1.11.0" for each in jars)
@@ -98,7 +111,9 @@ def test_what_is_raised_is_an_answer() -> None:
     assert checks.made[2].told == "RuntimeError: needs SELECT_TABLE"
 
 
-@pytest.mark.parametrize("engine", ["PyIceberg", "Daft", "Trino", "Flink", "DuckDB", "DuckDB on S3", "chDB"])
+@pytest.mark.parametrize(
+    "engine", ["PyIceberg", "Daft", "Trino", "Flink", "DuckDB", "DuckDB on S3", "chDB", "Spark", "Spark on S3", "Sail"]
+)
 def test_the_page_is_what_is_run(engine: str) -> None:
     """Each engine's settings come from docs/clients.md, with the address, the token and the catalog that are meant."""
     code = block(engine, uri="http://h:1/iceberg", token="secret-1", catalog="other")
@@ -153,6 +168,44 @@ def test_a_limit_is_one_as_long_as_its_words_come() -> None:
     assert "FAILED one: wrong\n       it reads nothing" in as_text(one.outcomes)
     assert totals(one.outcomes, {"one": "engine 1"}).endswith("| engine 1 | 6 | 1 | 1 | 4 |")
     assert json.loads(as_json(one.outcomes, {}))["outcomes"][0]["check"] == "fine"
+
+
+def test_a_limit_may_be_told_for_a_kind() -> None:
+    """A limit of a kind holds for every check of it, in the same words; one that is told for a check comes first."""
+    one = story({}, one="No: one", all="No: all")
+    one.check("one", lambda: "No: one", kind="all")
+    one.check("two", lambda: "No: all", kind="all")
+    one.check("three", lambda: "No: other", kind="all")
+    one.check("four", lambda: "No: all")
+
+    assert [each.result for each in one.outcomes] == ["client", "client", "FAILED", "FAILED"]
+
+
+def test_what_a_writer_wrote_is_what_others_read() -> None:
+    """Others must read the rows that the witness sees, with a value that the writer put in place of another, too; none are asked for a table that is not there."""
+    rows = [[*row[:6], row[6] or [], row[7]] for row in kept(deleted=True)]
+
+    class Seeing(Witness):
+        def is_partitioned_by_day(self, levels: Levels, name: str) -> bool:
+            return True
+
+        def read(self, levels: Levels, name: str, columns: Sequence[str]) -> list[Row]:
+            return list(rows)
+
+    told = "the witness reads " + difference([[*FIRST[2][:6], [], None]], [FIRST[2]], TYPED)
+    one = story(dict.fromkeys(("be", "create_typed", "append_typed", "delete")), **{"types: delete": told})
+    one.remote.limits["types: write"] = "the witness reads"
+    one.witness = Seeing()
+    assert cross.written(one) == rows
+    assert [each.result for each in one.outcomes] == ["ok", "client", "client"]
+
+    two = story({"be": None, "read": kept(deleted=True)})
+    cross.read(two, {"one": rows, "two": kept(deleted=True)})
+    assert [each.result for each in two.outcomes] == ["FAILED", "ok"]
+    assert two.outcomes[0].told.startswith("it reads [[3, ")
+
+    failed = story({"be": None, "create_typed": Refused("No")})
+    assert cross.written(failed) == []
 
 
 def test_a_refusal_has_to_say_why() -> None:
@@ -212,6 +265,8 @@ def test_rows_are_the_same_however_they_are_told() -> None:
         row = list(told[0])
         row[i] = other
         assert not same([row], FIRST[:1], TYPED), other
+    assert difference([[1, "a"], [2, "b"]], [[2, "b"], [1, "c"]], PLAIN) == "[[1, 'a']] in place of [[1, 'c']]"
+    assert difference([[1, "a"], [1, "a"]], [[1, "a"]], PLAIN) == "[[1, 'a']] in place of []"
     assert same([[2, "b"], [1, None]], [[1, None], [2, "b"]], PLAIN)
     assert not same([[1, None]], [[1, "None"]], PLAIN)
     assert [row[0] for row in kept(deleted=True)] == [1, 3, 4]
@@ -231,6 +286,22 @@ def test_sql_is_spelled_by_the_driver() -> None:
 
     Plain().append(["a", "b"], 't"u', [[1, "it's"], [2, None]])
     assert asked == ['INSERT INTO lake."a.b"."t""u" VALUES (1, \'it\'\'s\'), (2, CAST(NULL AS VARCHAR))']
+
+
+def test_sql_of_spark_is_spelled_by_level() -> None:
+    """Each level is a part of the name, strings take a backslash before a quote, and what is typed has partitions."""
+    asked: list[str] = []
+
+    class Plain(SparkSql):
+        def ask(self, text: str) -> list[Row]:
+            asked.append(text)
+            return []
+
+    Plain().append(["a", "b.c"], "t`u", [[1, "it's \\"]])
+    Plain().create_typed(["a"], "t")
+    assert asked[0] == "INSERT INTO lake.`a`.`b.c`.`t``u` VALUES (1, 'it\\'s \\\\')"
+    assert "`tags` ARRAY<STRING>" in asked[1]
+    assert " USING iceberg PARTITIONED BY (days(`at`)) " in asked[1]
 
 
 def test_the_page_holds_the_last_run() -> None:

@@ -1,0 +1,55 @@
+"""Sail: a server of Spark Connect in this process, asked by Spark's own client."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+from typing import Any
+
+from conformance.engines.driver import Place
+from conformance.engines.drivers.spark_sql import SparkSql
+from conformance.engines.page import block
+from conformance.engines.rows import Row
+
+
+class Engine(SparkSql):
+    """Sail."""
+
+    title = f"Sail {importlib.metadata.version('pysail')}"
+    section = "Sail"
+    limits = {  # noqa: RUF012
+        "namespace four deep": "invalid argument: table reference",
+        "names: Unicode": "%E6%97%A5%E6%9C%AC-%C3%BC/metadata/",  # it looks for the file under a name with its percent signs
+        **dict.fromkeys(("rename table", "add column", "rename column", "drop column"), "unsupported ALTER TABLE operation"),
+        **dict.fromkeys(("a reader may not write", "what is closed to a reader"), "status code 403 Forbidden"),
+        "a wrong credential": "status code 401 Unauthorized",
+    }  # fmt: skip
+
+    def start(self, place: Place) -> None:
+        super().start(place)
+        self._servers: list[Any] = []
+
+    def be(self, caller: str) -> None:
+        """A server for each caller: it takes its catalogs from the environment when it starts."""
+        from pysail.spark import SparkConnectServer
+        from pyspark.sql.connect.session import SparkSession
+
+        place = self.place
+        settings = block("Sail", uri=place.uri, token=place.tokens[caller], catalog=place.warehouse)
+        os.environ.update(re.findall(r"^export (\w+)='?([^'\n]*)'?$", settings, flags=re.MULTILINE))
+        server = SparkConnectServer("127.0.0.1", 0)
+        server.start(background=True)
+        self._servers.append(server)
+        host, port = server.listening_address
+        self.spark = SparkSession.builder.remote(f"sc://{host}:{port}").create()
+        self.spark.conf.set("spark.sql.session.timeZone", "UTC")
+        self.spark.conf.set("spark.sql.warehouse.dir", str(place.work.parent / "data" / "warehouse" / place.warehouse))
+
+    def layout(self, *, typed: bool) -> str:
+        """Of deletes beside files it writes those by value alone, and none for lists: it rewrites files."""
+        return super().layout(typed=typed).partition(" TBLPROPERTIES")[0]
+
+    def ask(self, text: str) -> list[Row]:
+        found = self.spark.sql(text).toArrow()
+        return [list(row.values()) for row in found.to_pylist()]
