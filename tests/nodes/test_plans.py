@@ -1,17 +1,19 @@
-"""Plans on two nodes over one store: what one began the other goes on with."""
+"""Plans and restrictions on two nodes over one store: what one began the other goes on with, and what one restricts binds at the other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.nodes.planned import PARTS, files_of, plan, table_with_parts, tasks_of
+from tests.nodes.planned import PARTS, files_of, plan, restriction_path, table_with_parts, tasks_of
 from tests.nodes.process import Process
 from tests.nodes.stores import Cluster
 from tests.nodes.wire import GRAVITINO, Wire
 
 ROUNDS = 3
+CALLERS = 6
 BESIDE = {"LIMNOS__PLANNING__PLANS_MAX": "6"}
 
 
@@ -79,3 +81,48 @@ def test_a_plan_is_gone_on_with_elsewhere(pair: Pair) -> None:
         assert {wire.ask("POST", f"{pair.path}/tasks", {"plan-task": tasks[0]}).status for wire in (here, there)} == {
             404
         }
+
+
+def test_a_restriction_binds_plans_elsewhere(pair: Pair) -> None:
+    """What one node restricts binds the next request at the other: an older plan and its tasks are refused, a new plan names what may be seen alone; and it lifts again."""
+    for number in range(ROUNDS):
+        pair.hang_up()
+        here, there = pair.admin[number % 2], pair.bob[1 - number % 2]
+        begun = plan(there, pair.path)
+        at, body = f"{pair.path}/plan/{begun.body['plan-id']}", {"plan-task": tasks_of(begun)[0]}
+        assert there.ask("POST", f"{pair.path}/tasks", body).status == 200
+
+        here.do("PUT", restriction_path("sea"), {"filter": f"id < {number + 3}", "masks": {}})
+        assert there.ask("POST", f"{pair.path}/tasks", body).status == 403
+        assert there.ask("GET", at).status == 403
+        shown = plan(there, pair.path)
+        assert len(files_of(shown)) == 1
+        assert "/restricted-reads/" in files_of(shown)[0]
+        assert shown.body["file-scan-tasks"][0]["data-file"]["record-count"] == number + 3  # type: ignore[index]
+
+        here.do("DELETE", restriction_path("sea"))
+        assert there.ask("POST", f"{pair.path}/tasks", body).status == 200
+        assert len(tasks_of(plan(there, pair.path))) == PARTS
+
+
+def test_a_crowd_has_so_many_plans(pair: Pair) -> None:
+    """Who begins plans without end, at two nodes at once, has so many of them kept; others keep theirs, and both nodes go on."""
+    pair.hang_up()
+    own = plan(pair.admin[0], pair.path)
+
+    def begin(number: int) -> str:
+        wire = Wire(pair.nodes[number % 2].uri, user="bob", timeout_s=300)
+        try:
+            return str(plan(wire, pair.path).body["plan-id"])
+        finally:
+            wire.close()
+
+    with ThreadPoolExecutor(CALLERS) as callers:
+        begun = list(callers.map(begin, range(2 * CALLERS)))
+    pair.hang_up()
+    statuses = [pair.bob[0].ask("GET", f"{pair.path}/plan/{each}").status for each in begun]
+
+    assert len(set(begun)) == 2 * CALLERS
+    assert statuses.count(200) == 6
+    assert set(statuses) == {200, 404}
+    assert tasks_of(pair.admin[1].do("GET", f"{pair.path}/plan/{own.body['plan-id']}")) == tasks_of(own)

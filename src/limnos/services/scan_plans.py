@@ -72,15 +72,16 @@ def told_whole(plan_id: str = "") -> str:
 
 
 async def plan_load(ctx: Context, scanned: Scanned, *, plan_id: str) -> Planned:
-    """Return what there is of a plan that was begun. Raises NotFound (no such plan), and as `plan_begin` does."""
+    """Return what there is of a plan that was begun. Raises NotFound (no such plan), Forbidden, and as `plan_begin` does."""
     kept = await _find(ctx, scanned, plan_id=plan_id)
     if kept is None:
         raise _no_plan()
     if kept.is_cancelled:
         return Planned(plan_id, is_cancelled=True)
+    scan = _scan(ctx, scanned, kept=kept)  # refused to whom a restriction binds by now
     if kept.parts:
         return _planned(plan_id, _Worked(None, int(kept.parts)))
-    found = await _worked(ctx, _scan(ctx, scanned, kept=kept), plan_id=plan_id)
+    found = await _worked(ctx, scan, plan_id=plan_id)
     if found is not None and found.parts:
         parts = str(found.parts)
         await ctx.services.store.submit(_PERMIT, lambda tx: tx.scan_plans.tell(plan_id, parts))
