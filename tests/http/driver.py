@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from limnos.app.building import Built, build
 from limnos.config.access import Access
 from limnos.config.settings import Events, Jobs, Names, Server, Settings
 from limnos.config.storage import Sources, Storage
+from limnos.http.request import IS_GONE
 from limnos.http.throttle import Throttle
 from limnos.services.job_rules import JobRules
 
@@ -88,11 +89,17 @@ class Node:
         assert answer.status == 200, f"{method} {target}: {answer.status} {answer.body.decode()}"
         return answer.json()
 
-    async def answer(self, method: str, target: str, body: object = None, *, user: str | None = "admin") -> Answer:
-        """Send one request among others at once, within a coroutine that the node's runner runs."""
-        return await self._ask(method, target, body, user, {})
+    async def answer(
+        self, method: str, target: str, body: object = None, *, user: str | None = "admin",
+        is_gone: Callable[[], bool] | None = None,
+    ) -> Answer:  # fmt: skip
+        """Send one request among others at once, within a coroutine that the node's runner runs; `is_gone` says when its client has left."""
+        return await self._ask(method, target, body, user, {}, is_gone=is_gone)
 
-    async def _ask(self, method: str, target: str, body: object, user: str | None, headers: dict[str, str]) -> Answer:
+    async def _ask(
+        self, method: str, target: str, body: object, user: str | None, headers: dict[str, str],
+        *, is_gone: Callable[[], bool] | None = None,
+    ) -> Answer:  # fmt: skip
         path, _, query = target.partition("?")
         raw = [(name.replace("_", "-").lower().encode(), value.encode()) for name, value in headers.items()]
         if user is not None:
@@ -113,6 +120,7 @@ class Node:
             "raw_path": path.encode(),
             "query_string": query.encode(),
             "headers": raw,
+            IS_GONE: is_gone,
         }
         await self.built.application(scope, receive, send)
         start, *chunks = sent

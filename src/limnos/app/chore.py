@@ -31,7 +31,8 @@ def _done(name: str, parts: list[bytes]) -> list[bytes]:
     try:
         return [b"done", *_chores(name)[name](*parts)]
     except LimnosError as error:
-        return [b"refused", error.code.encode(), error.message.encode(errors="replace")]
+        cause = f"{type(error.__cause__).__name__}: {error.__cause__}" if error.__cause__ else ""
+        return [b"refused", *(each.encode(errors="replace") for each in (error.code, error.message, cause))]
     except RecursionError:
         return [b"refused", b"bad-request", b"The JSON is nested too deeply; make it flatter"]
     except MemoryError:

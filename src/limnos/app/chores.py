@@ -112,6 +112,9 @@ class ChoreProcesses:
         if outcome == b"done":
             return parts
         if outcome == b"refused":
+            cause = b"".join(parts[2:]).decode()
+            if cause:  # for the log alone: the refusal may not tell it
+                log.info("a chore was refused", chore=name, why=parts[1].decode(), cause=cause)
             raise REFUSALS.get(parts[0].decode(), BadRequest)(parts[1].decode())
         raise RuntimeError(f"Chore {name} failed: {parts[0].decode()}")
 

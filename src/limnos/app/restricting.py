@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from limnos.files import Allowed, FileStore, is_local, is_within, read_within, store_for
-from limnos.formats.restricting.rewriting import Shape, rewritten
+from limnos.formats.restricting.rewriting import Made, Shape, rewritten
 from limnos.model.errors import AlreadyExists, MissingFile, StorageFailed, Unsupported
 
 BYTES_MAX: Final = 512 << 20
@@ -44,13 +44,23 @@ def file_show(question: bytes) -> list[bytes]:
     told_at = f"{asked.into}/{asked.name}.json"
     with suppress(MissingFile):
         return [store.read(told_at)]
-    made = rewritten(asked.shape, asked.task, deletes=asked.deletes, files=_read(asked))
+    made = _made(asked)
     told = dict(made.told)
     if made.data:
         location = f"{asked.into}/{asked.name}-{token_hex(4)}.parquet"
         store.write_new(location, made.data)
         told |= {"file-path": location, "file-size-in-bytes": len(made.data)}
     return [_kept(store, told_at, told=told)]
+
+
+def _made(asked: Asked) -> Made:
+    """Write a file anew; a refusal's cause has the file's name, for the log. Raises Unsupported, StorageFailed."""
+    files = _read(asked)
+    try:
+        return rewritten(asked.shape, asked.task, deletes=asked.deletes, files=files)
+    except Unsupported as refused:
+        at = asked.task["data-file"]["file-path"]
+        raise Unsupported(refused.message) from OSError(f"{at}: {refused.__cause__ or refused.message}")
 
 
 def _kept(store: FileStore, location: str, *, told: dict[str, Any]) -> bytes:
@@ -75,14 +85,15 @@ def _read(asked: Asked) -> dict[str, bytes]:
 
 def _bytes(asked: Asked, location: str) -> bytes:
     if not is_within(location, [asked.root]):
-        raise Unsupported(_ELSEWHERE)
+        raise Unsupported(_ELSEWHERE) from OSError(location)
     try:
         if is_local(location):
             allowed = Allowed((), kept=asked.kept, open_within=asked.open_within)
             return read_within(location, [asked.root], allowed, bytes_max=BYTES_MAX)
         return store_for(location, asked.properties).read(location, bytes_max=BYTES_MAX)
     except MissingFile:  # its name may tell values
-        raise StorageFailed("A file of the table is missing: have whoever owns the table look after it") from None
+        words = "A file of the table is missing: have whoever owns the table look after it"
+        raise StorageFailed(words) from OSError(location)
 
 
 CHORES: Mapping[str, Callable[..., list[bytes]]] = {"restrict-file": file_show}

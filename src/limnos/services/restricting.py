@@ -8,6 +8,7 @@ values that are masked. Decision record 0093.
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,24 +17,32 @@ import msgspec
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.field_ids import field_ids_of
 from limnos.formats.iceberg.read_restrictions import reading_shape
+from limnos.formats.scans.portions import TOLD_BYTES_MAX, TOLD_TOO_MUCH
 from limnos.formats.scans.request import ScanRequest
-from limnos.model.errors import Unsupported
+from limnos.model.errors import BadRequest, InvalidTable, MissingFile, StorageFailed, Unsupported
 from limnos.services.credentials import Vended, wanted_of
 from limnos.services.parallel import each_of
 from limnos.services.places import SET_ASIDE
-from limnos.services.scans import Told, parts_of, scan_of
+from limnos.services.scans import Told, scan_of
 from limnos.sources.credentials import Rights
+from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from limnos.formats.iceberg.json_types import Json
     from limnos.formats.iceberg.read_restrictions import Bound
+    from limnos.formats.scans.request import Aim
     from limnos.services.context import Context
     from limnos.services.scans import Scanned
 
+log = get_logger("limnos.restricting")
 PERIOD_MS: Final = 12 * 3_600_000
 """What was made in one period is shown in it, and is there for the next one, too."""
 AT_ONCE: Final = 4
 READS: Final = Rights(reads=True, writes=False)
+_UNREADABLE: Final = "A restricted table's manifests are not read here"
+_WHAT_TO_DO: Final = "one is missing, damaged, too large or elsewhere. Have whoever owns the table look at the server's log, and write its manifests anew"
 _STATISTICS: Final = ("value-counts", "null-value-counts", "nan-value-counts", "lower-bounds", "upper-bounds")
 
 
@@ -55,31 +64,111 @@ def narrowed(asked: ScanRequest, bound: Bound) -> ScanRequest:
 
 
 async def scan_shown(ctx: Context, scanned: Scanned, *, bound: Bound) -> Shown:
-    """Plan a scan for a bound reader, a portion of its manifests at a time. Raises as planning does, Unsupported, StorageFailed, Unavailable."""
+    """Plan a scan for a bound reader, a portion of its manifests at a time.
+
+    Raises BadRequest (snapshots, columns or values that the table does not have), Unsupported, StorageFailed, Unavailable. What else goes wrong is told without a file's name.
+    """
     query = token_hex(16)
     into = place_into(ctx, scanned, bound=bound, query=query)
     scan = await scan_of(ctx, scanned._replace(asked=narrowed(scanned.asked, bound), bound=None))
-    found = [
-        await _files_shown(ctx, scanned, told=await scan.tasks(part), bound=bound, query=query, into=into)
-        for part in parts_of(await scan.needed(), files_max=ctx.services.defaults.scan_files_max)
-    ]
+    residual = await _residual(ctx, scanned, aim=scan.aim)
+    found: list[bytes] = []
+    if residual != b"false":
+        showing = _Showing(ctx, scanned, bound=bound, query=query, into=into, residual=residual)
+        with _unnamed(scanned):
+            needed = await scan.needed()
+        for part in scan.parts(needed):
+            with _unnamed(scanned):
+                told = await scan.tasks(part)
+            found.append(await showing.files(told))
     return Shown(Told(b",".join(filter(None, found)), b"", 0), into)
 
 
-async def _files_shown(ctx: Context, scanned: Scanned, *, told: Told, bound: Bound, query: str, into: str) -> bytes:
-    """Have every file of a part of a plan shown as it may be seen. `query` tells one query from others. Raises Unsupported, StorageFailed, Unavailable."""
-    tasks: list[Json] = msgspec.json.decode(b"[" + told.files + b"]")
-    deletes: list[Json] = msgspec.json.decode(b"[" + told.deletes + b"]")
-    shape: Json = {
-        "metadata": reading_shape(iceberg_metadata.decode(scanned.document.body)), "row_filter": bound.row_filter, "masks": bound.masks,
-        "salt": query if bound.is_local else "",
-    }  # fmt: skip
+async def _residual(ctx: Context, scanned: Scanned, *, aim: Aim) -> bytes:
+    """Return the reader's own filter as tasks tell it, held against the columns that they are told of: those of today. Raises BadRequest."""
+    if not scanned.asked.names_fields:
+        return b"true"
+    today = aim.today or aim.schema
+    seen = msgspec.structs.replace(aim, schema=today, schemas=[today], specs=[], today=None)
+    parts = (msgspec.json.encode(seen), msgspec.json.encode(scanned.asked))
+    (residual,) = await ctx.services.scan_chores.do("scan-residual", *parts, caller=scanned.asker.name)
+    return residual
 
-    async def show(task: Json) -> Json:
-        return await _show(ctx, scanned, task=task, into=into, shape=shape, deletes=deletes)
 
-    found = await each_of(tasks, show, at_once=AT_ONCE)
-    return b",".join([_task(scanned, each) for each in found if each["record-count"]])
+@contextmanager
+def _unnamed(scanned: Scanned) -> Iterator[None]:
+    """Refuse in words that name no file: names tell values, and where the table lies. What went wrong stands in the log."""
+    try:
+        yield
+    except (BadRequest, InvalidTable, MissingFile, StorageFailed, Unsupported) as error:
+        log.warning(_UNREADABLE, node_id=scanned.document.node_id, caller=scanned.asker.name, error=error.message)
+        refused = Unsupported if isinstance(error, (BadRequest, Unsupported)) else StorageFailed
+        raise refused(f"{_UNREADABLE}: {_WHAT_TO_DO}") from None
+
+
+class _Showing:
+    """Has the files of one scan shown as its reader may see them. `query` tells one query from others, `residual` is the reader's own filter."""
+
+    def __init__(self, ctx: Context, scanned: Scanned, *, bound: Bound, query: str, into: str, residual: bytes) -> None:
+        self._ctx, self._scanned, self._into, self._residual = ctx, scanned, into, msgspec.Raw(residual)
+        self._shape: Json = {
+            "metadata": reading_shape(iceberg_metadata.decode(scanned.document.body)), "row_filter": bound.row_filter, "masks": bound.masks,
+            "salt": query if bound.is_local else "",
+        }  # fmt: skip
+        ids = field_ids_of(scanned.document.body)
+        self._wanted = {ids[each] for each in scanned.asked.stats_fields or () if each in ids}
+        self._told_bytes = 0
+
+    async def files(self, told: Told) -> bytes:
+        """Show every file of a part of a plan. Raises Unsupported, StorageFailed, Unavailable."""
+        tasks: list[Json] = msgspec.json.decode(b"[" + told.files + b"]")
+        deletes: list[Json] = msgspec.json.decode(b"[" + told.deletes + b"]")
+        self._tell(len(tasks) * len(bytes(self._residual)))
+
+        async def show(task: Json) -> Json:
+            return await self._show(task, deletes)
+
+        found = await each_of(tasks, show, at_once=AT_ONCE)
+        return b",".join([self._task(each) for each in found if each["record-count"]])
+
+    def _tell(self, size: int) -> None:
+        """Count what an answer comes to, before it is made. Raises Unsupported."""
+        self._told_bytes += size
+        if self._told_bytes > TOLD_BYTES_MAX:
+            raise Unsupported(TOLD_TOO_MUCH)
+
+    async def _show(self, task: Json, deletes: list[Json]) -> Json:
+        numbers = task.get("delete-file-references", [])
+        own = [deletes[each] for each in numbers] if isinstance(numbers, list) else []
+        place = self._scanned.place
+        name = hashlib.sha256(msgspec.json.encode([self._shape, task["data-file"], own])).hexdigest()[:32]
+        question = {
+            "shape": self._shape, "task": task, "deletes": own, "root": self._scanned.document.location, "into": self._into, "name": name,
+            "properties": place.catalog.properties, "kept": place.allowed.kept, "open_within": place.allowed.open_within,
+        }  # fmt: skip
+        (answer,) = await self._ctx.services.scan_chores.do(
+            "restrict-file", msgspec.json.encode(question), caller=self._scanned.asker.name
+        )
+        found: Json = msgspec.json.decode(answer)
+        return found
+
+    def _task(self, found: Json) -> bytes:
+        """Spell a file that may be seen as a task, with the reader's own filter, and the statistics that they ask for."""
+        file: Json = {
+            "spec-id": 0, "content": "data", "file-path": found["file-path"], "file-format": "parquet", "partition": [],
+            "file-size-in-bytes": found["file-size-in-bytes"], "record-count": found["record-count"],
+        }  # fmt: skip
+        for name in _STATISTICS:
+            values = found.get(name)
+            kept = (
+                [each for each in zip(values["keys"], values["values"], strict=True) if each[0] in self._wanted]
+                if isinstance(values, dict)
+                else []
+            )
+            if kept:
+                keys, spelled = zip(*kept, strict=True)
+                file[name] = {"keys": keys, "values": spelled}
+        return msgspec.json.encode({"data-file": file, "residual-filter": self._residual})
 
 
 def place_into(ctx: Context, scanned: Scanned, *, bound: Bound, query: str) -> str:
@@ -92,44 +181,6 @@ def place_into(ctx: Context, scanned: Scanned, *, bound: Bound, query: str) -> s
     period = ctx.services.store.time.now_ms() // PERIOD_MS
     own = f"{bound.digest}-{hashlib.sha256(query.encode()).hexdigest()[:16]}" if bound.is_local else bound.digest
     return f"{home}/{SET_ASIDE}/{period}/{scanned.document.node_id}/{own}"
-
-
-async def _show(ctx: Context, scanned: Scanned, *, task: Json, into: str, shape: Json, deletes: list[Json]) -> Json:
-    numbers = task.get("delete-file-references", [])
-    own = [deletes[each] for each in numbers] if isinstance(numbers, list) else []
-    place = scanned.place
-    name = hashlib.sha256(msgspec.json.encode([shape, task["data-file"], own])).hexdigest()[:32]
-    question = {
-        "shape": shape, "task": task, "deletes": own, "root": scanned.document.location, "into": into, "name": name,
-        "properties": place.catalog.properties, "kept": place.allowed.kept, "open_within": place.allowed.open_within,
-    }  # fmt: skip
-    (answer,) = await ctx.services.scan_chores.do(
-        "restrict-file", msgspec.json.encode(question), caller=scanned.asker.name
-    )
-    found: Json = msgspec.json.decode(answer)
-    return found
-
-
-def _task(scanned: Scanned, found: Json) -> bytes:
-    """Spell a file that may be seen as a task, with the reader's own filter, and the statistics that they ask for."""
-    asked, ids = scanned.asked, field_ids_of(scanned.document.body)
-    wanted = {ids[each] for each in asked.stats_fields or () if each in ids}
-    file: Json = {
-        "spec-id": 0, "content": "data", "file-path": found["file-path"], "file-format": "parquet", "partition": [],
-        "file-size-in-bytes": found["file-size-in-bytes"], "record-count": found["record-count"],
-    }  # fmt: skip
-    for name in _STATISTICS:
-        values = found.get(name)
-        kept = (
-            [(key, value) for key, value in zip(values["keys"], values["values"], strict=True) if key in wanted]
-            if isinstance(values, dict)
-            else []
-        )
-        if kept:
-            keys, spelled = zip(*kept, strict=True)
-            file[name] = {"keys": keys, "values": spelled}
-    residual = asked.filter if bytes(asked.filter) else True
-    return msgspec.json.encode({"data-file": file, "residual-filter": residual})
 
 
 async def shown_credentials(ctx: Context, scanned: Scanned, *, into: str) -> Vended | None:

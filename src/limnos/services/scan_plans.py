@@ -14,7 +14,7 @@ import msgspec
 from limnos.formats.scans.request import Aim, ScanRequest
 from limnos.model.errors import NotFound
 from limnos.model.permits import upkeep_permit
-from limnos.services.scans import Scan, Scanned, Told, parts_of, scan_of
+from limnos.services.scans import Scan, Scanned, Told, scan_of
 from limnos.store.scan_plans import ScanPlan, plan_of, plan_query
 
 if TYPE_CHECKING:
@@ -113,18 +113,16 @@ async def tasks_load(ctx: Context, scanned: Scanned, *, task: str) -> Told:
             kind="plan-task",
         )
     scan = _scan(ctx, scanned, kept=kept)
-    parts = parts_of(await scan.needed(), files_max=ctx.services.defaults.scan_files_max)
+    parts = scan.parts(await scan.needed())
     if int(number) >= len(parts):
         return Told(b"", b"", 0)  # nodes with other settings know fewer parts, which hold all of it
     return await scan.tasks(parts[int(number)])
 
 
 async def _worked(ctx: Context, scan: Scan, *, plan_id: str) -> _Worked | None:
-    files_max = ctx.services.defaults.scan_files_max
-
     async def work() -> _Worked:
         needed = await scan.needed()
-        parts = parts_of(needed, files_max=files_max)
+        parts = scan.parts(needed)
         return _Worked(None, len(parts)) if len(parts) > 1 else _Worked(await scan.tasks(needed))
 
     return await ctx.services.scan_flights.outcome(

@@ -94,6 +94,8 @@ class Scan:
         self._turns = ctx.services.scan_turns
         self._scanned = scanned
         self.asker = scanned.asker
+        self._filter_bytes = len(bytes(scanned.asked.filter))
+        self._files_max = ctx.services.defaults.scan_files_max
         self._aim = msgspec.json.encode(aim)
         self._asked = msgspec.json.encode(scanned.asked)
         self.aim = aim
@@ -103,6 +105,11 @@ class Scan:
         async with self._turn():
             lists = await self._read(self.aim.lists)
             return msgspec.json.decode((await self._do("scan-manifests", *lists))[0], type=Needed)
+
+    def parts(self, needed: Needed) -> list[Needed]:
+        """Return what is planned at a time: some manifests of data, with all of deletes."""
+        portions = portions_of(needed.data, files_max=self._files_max, filter_bytes=self._filter_bytes)
+        return [Needed(needed.data[first:after], needed.deletes) for first, after in portions]
 
     async def tasks(self, needed: Needed) -> Told:
         """Plan the files of manifests. Raises as `needed` does."""
@@ -158,11 +165,3 @@ async def scan_of(ctx: Context, scanned: Scanned) -> Scan:
         )
         return Scan(ctx, scanned, aim=msgspec.json.decode(parts[0], type=Aim))
     return Scan(ctx, scanned, aim=aim_of(iceberg_metadata.decode(document.body), scanned.asked))
-
-
-def parts_of(needed: Needed, *, files_max: int) -> list[Needed]:
-    """Return what is planned at a time: some manifests of data, with all of deletes."""
-    return [
-        Needed(needed.data[first:after], needed.deletes)
-        for first, after in portions_of(needed.data, files_max=files_max)
-    ]

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.scans.filters import told
 from limnos.formats.scans.request import Aim, Needed, ScanRequest, aim_of
+from limnos.formats.scans.table import ScannedTable
 from limnos.formats.scans.tasks import manifests_of, tasks_of
 
 
@@ -36,9 +38,16 @@ def tasks(aim: bytes, asked: bytes, *files: bytes) -> list[bytes]:
     return [b",".join(found.files), b",".join(found.deletes), b"%d" % found.sure_rows]
 
 
+def residual(aim: bytes, asked: bytes) -> list[bytes]:
+    """Hold what a scan says about columns against a schema: an `Aim` and a request in, its filter as tasks tell it out."""
+    table = ScannedTable(msgspec.json.decode(aim, type=Aim), msgspec.json.decode(asked, type=ScanRequest))
+    return [msgspec.json.encode(told(table.filter))]
+
+
 CHORES: Mapping[str, Callable[..., list[bytes]]] = {
     "scan-aim": aim,
     "scan-manifests": manifests,
     "scan-tasks": tasks,
+    "scan-residual": residual,
 }
 """Every chore by its name."""

@@ -31,6 +31,11 @@ class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tru
     use_snapshot_schema: bool = False
     stats_fields: list[str] | None = None
 
+    @property
+    def names_fields(self) -> bool:
+        """Whether it says anything about columns."""
+        return bool(self.select or self.stats_fields) or bytes(self.filter) not in (b"", b"true")
+
     def check(self) -> None:
         """Refuse what asks for two things at once, or for nothing that can be. Raises BadRequest."""
         if (self.start_snapshot_id is None) != (self.end_snapshot_id is None):

@@ -23,8 +23,10 @@ from limnos.formats.scans.manifests import (
     list_read,
     listed,
 )
+from limnos.formats.scans.portions import TOLD_BYTES_MAX, TOLD_TOO_MUCH
 from limnos.formats.scans.request import Needed
 from limnos.formats.scans.table import ScannedTable
+from limnos.model.errors import Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,8 +102,9 @@ class _Teller:
         self._encode = msgspec.json.Encoder().encode
 
     def tell(self, entries: list[ManifestEntry], *, least_rows: int | None) -> Tasks:
+        """Spell the tasks of entries. Raises Unsupported where they come to more than an answer may."""
         files: list[bytes] = []
-        rows = 0
+        rows = size = 0
         for entry in entries:
             residual = self._table.residual(entry.data_file)
             if residual is False:
@@ -112,6 +115,9 @@ class _Teller:
                 task["delete-file-references"] = references
             task["residual-filter"] = told(residual)
             files.append(self._encode(task))
+            size += len(files[-1])
+            if size > TOLD_BYTES_MAX:
+                raise Unsupported(TOLD_TOO_MUCH)
             rows += entry.data_file.record_count if residual is True and not references else 0
             if least_rows is not None and rows >= least_rows:
                 break

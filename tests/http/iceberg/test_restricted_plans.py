@@ -1,0 +1,204 @@
+"""Plans for whom a restriction binds: what their own filters may say, what refusals do not say, and how much one answer holds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from limnos.formats.scans import portions
+from limnos.formats.scans import tasks as planned
+from limnos.services import restricting
+from tests.http.driver import Answer, Node, grant
+from tests.http.iceberg import wire
+from tests.http.iceberg.planning import Written, paths_of
+from tests.http.iceberg.test_plans import deep, steer
+from tests.http.iceberg.test_restricted_doors import Everything
+from tests.http.iceberg.test_restrictions import restrict, words
+from tests.http.iceberg.wire import error_of
+from tests.manifests import data_file, entry, listed, manifest
+
+SCHEMA = {"type": "struct", "fields": [
+    {"id": 1, "name": "id", "required": False, "type": "long"}, {"id": 2, "name": "City", "required": False, "type": "string"},
+    {"id": 3, "name": "card", "required": False, "type": "string"},
+    {"id": 4, "name": "home", "required": False, "type": {"type": "struct", "fields": [{"id": 5, "name": "street", "required": False, "type": "string"}]}},
+]}  # fmt: skip
+ROWS = [
+    {"id": n, "City": ("Rome", "Oslo")[n % 2], "card": f"1111-{n:04}", "home": {"street": f"Via {n}"}}
+    for n in range(10)
+]
+
+
+class Shown(Written):
+    """A table of real files that bob reads under a restriction: cards masked, and rows of Rome alone."""
+
+    def __init__(self, node: Node, *, manifests: int = 2, files: int = 2) -> None:
+        super().__init__(node, schema=SCHEMA)
+        node.built.services.scan_chores = Everything()
+        self.told = [
+            self.manifest(f"m{n}.avro", [entry(self.file(f"{n}-{each}.parquet")) for each in range(files)])
+            for n in range(manifests)
+        ]
+        self.commit(self.told)
+        grant(node, "bob", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+        assert restrict(node, filter="City = 'Rome'", masks={"card": "show-last-4"}).status == 200
+
+    def file(self, name: str) -> dict[str, object]:
+        """Write a data file; returns it as a manifest tells of it."""
+        at = wire.local(self.write(name, b""))
+        fields = [_field("id", pa.int64(), 1), _field("City", pa.string(), 2), _field("card", pa.string(), 3)]
+        fields.append(_field("home", pa.struct([_field("street", pa.string(), 5)]), 4))
+        pq.write_table(pa.Table.from_pylist(ROWS, schema=pa.schema(fields)), at)
+        return data_file(f"{self.location}/metadata/{name}", file_size_in_bytes=at.stat().st_size)
+
+    def seen(self, **asked: object) -> Answer:
+        """What bob is told of a scan."""
+        return self.plan(user="bob", **asked)
+
+    def rows(self, answer: Answer) -> list[dict[str, Any]]:
+        """The rows of the files that an answer names."""
+        assert answer.status == 200, answer.body
+        found = [wire.local(each["data-file"]["file-path"]) for each in answer.json()["file-scan-tasks"]]
+        return [row for file in found for row in pq.read_table(file).to_pylist()]
+
+
+def _field(name: str, kind: pa.DataType, number: int) -> pa.Field:
+    return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+
+
+@pytest.fixture
+def table(lake: Node) -> Shown:
+    """The table."""
+    return Shown(lake)
+
+
+def test_rows_that_are_left(table: Shown) -> None:
+    """Every file of every portion is told once, with the rows that are left, masked, and the reader's own filter as it came."""
+    steer(table.node, scan_files_max=1)
+    asked = {"type": "gt", "term": "id", "value": 3}
+
+    answer = table.seen(filter=asked, stats_fields=["id", "card"])
+
+    rows = [{**row, "card": f"xxxxx{str(row['card'])[-4:]}"} for row in ROWS if row["City"] == "Rome"]
+    assert table.rows(answer) == rows * 4
+    tasks = answer.json()["file-scan-tasks"]
+    assert [each["residual-filter"] for each in tasks] == [asked] * 4
+    assert tasks[0]["data-file"]["lower-bounds"]["keys"] == [1, 3]
+    assert bytes.fromhex(tasks[0]["data-file"]["lower-bounds"]["values"][1]) == b"xxxxx0000"
+    assert "plan-tasks" not in answer.json()
+
+
+@pytest.mark.parametrize(
+    "asked,residual",
+    [
+        ({"type": "is-null", "term": "card"}, {"type": "is-null", "term": "card"}),
+        ({"type": "eq", "term": "home.street", "value": "x"}, {"type": "eq", "term": "home.street", "value": "x"}),
+        ({"type": "eq", "left": {"type": "reference", "id": 5}, "right": "x"}, {"type": "eq", "left": {"type": "reference", "id": 5}, "right": "x"}),
+        (None, True),
+        (True, True),
+    ],
+)  # fmt: skip
+def test_filters_of_a_bound_reader(table: Shown, asked: object, residual: object) -> None:
+    """A filter on a masked column, or on a field within another, is for the reader to apply: it leaves no file out."""
+    answer = table.seen(filter=asked)
+
+    assert len(table.rows(answer)) == 20
+    assert {json.dumps(each["residual-filter"]) for each in answer.json()["file-scan-tasks"]} == {json.dumps(residual)}
+
+
+def test_a_filter_that_nothing_passes(table: Shown) -> None:
+    """Who asks for no row has no file written."""
+    answer = table.seen(filter=False)
+
+    assert paths_of(answer) == []
+    assert not list(wire.local(table.location).parent.rglob("restricted-reads"))
+
+
+BAD: dict[str, dict[str, object]] = {
+    "unknown": {"filter": {"type": "eq", "term": "nowhere", "value": 1}}, "another case": {"filter": {"type": "is-null", "term": "CITY"}},
+    "within another": {"filter": {"type": "is-null", "term": "home.number"}}, "within what has nothing": {"filter": {"type": "is-null", "term": "card.last"}},
+    "an unknown number": {"filter": {"type": "is-null", "child": {"type": "reference", "id": 77}}}, "a whole struct": {"filter": {"type": "eq", "term": "home", "value": 1}},
+    "another type": {"filter": {"type": "eq", "term": "id", "value": "x"}}, "hidden in a not": {"filter": {"type": "not", "child": {"type": "is-null", "term": "nowhere"}}},
+    "beside what is there": {"filter": {"type": "or", "left": {"type": "is-null", "term": "id"}, "right": {"type": "is-null", "term": "nowhere"}}},
+    "beside what decides": {"filter": {"type": "and", "left": False, "right": {"type": "is-null", "term": "nowhere"}}},
+    "selected": {"select": ["id", "nowhere"]}, "statistics": {"stats_fields": ["card", "nowhere"]}, "too deep": {"filter": deep(400)}, "no filter": {"filter": ["x"]},
+    "no snapshot": {"snapshot_id": 99},
+}  # fmt: skip
+
+
+def test_what_a_bound_reader_may_not_ask(table: Shown) -> None:
+    """Columns that are not there, by name or number, nested or in another case, are 400 in the words that everybody hears, which name nothing but what was asked."""
+    for what, asked in BAD.items():
+        told, whole = error_of(table.seen(**asked)), error_of(table.plan(**asked))
+
+        assert told[:2] == (400, "IllegalArgumentException"), what
+        assert told[2] == whole[2], what
+        assert not [
+            each
+            for each in ("City", "card", "street", table.location)
+            if each in told[2] and each not in json.dumps(asked)
+        ], told
+    assert len(table.rows(table.seen(filter={"type": "is-null", "term": "CITY"}, case_sensitive=False))) == 20
+
+
+def test_a_name_of_yesterday(table: Shown) -> None:
+    """A bound reader is told the columns of today, for older snapshots, too: names that columns had then are names of none."""
+    renamed = [{**field, "name": "town"} if field["id"] == 2 else field for field in SCHEMA["fields"]]  # type: ignore[index]
+    added = {"action": "add-schema", "schema": {"type": "struct", "fields": renamed}, "last-column-id": 5}
+    assert (
+        wire.commit(table.node, "a", "t", updates=[added, {"action": "set-current-schema", "schema-id": -1}]).status
+        == 200
+    )
+
+    for name, status in (("town", 200), ("City", 400)):
+        asked = {
+            "filter": {"type": "eq", "term": name, "value": "Rome"},
+            "snapshot_id": 100,
+            "use_snapshot_schema": True,
+        }
+        assert table.seen(**asked).status == status
+        assert table.plan(**asked).status == 200
+
+
+def test_refusals_name_no_file(lake: Node) -> None:
+    """Whatever is wrong with the files of a restricted table, who is bound hears no name of one, nor where the table lies; its owner does."""
+    table = Shown(lake)
+    good = manifest([entry(data_file("file:///x.parquet"))])
+    gone = entry(data_file(f"{table.location}/metadata/City=Rome.parquet"))
+    elsewhere = entry(data_file("file:///tmp/City=Rome.parquet"))
+    stories = (
+        listed(f"{table.location}/metadata/gone.avro", good),
+        listed(table.write("bad.avro", good[:-40]), good),
+        listed("file:///tmp/else.avro", good),
+        table.manifest("holes.avro", [gone]),
+        table.manifest("away.avro", [elsewhere]),
+    )
+    for story in stories:
+        table.commit([story])
+        answer = table.seen()
+
+        assert answer.status in (406, 500, 503), answer.body
+        for told in (table.location, "Rome", ".avro", ".parquet", "file:"):
+            assert told not in words(answer), words(answer)
+        assert "Have whoever owns" in words(answer) or "have whoever owns" in words(answer)
+
+
+def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long filter comes back with every file: others get smaller parts and none that is too large, who is bound is refused before any file is read."""
+    asked = {"type": "in", "term": "id", "values": list(range(100_000, 101_000))}
+    monkeypatch.setattr(portions, "_FILTERS_BYTES", 10_000)
+    tasks = table.plan(filter=asked).json()["plan-tasks"]
+    fetched = [len(paths_of(table.node.post(f"{table.path}/tasks", {"plan-task": each}))) for each in tasks]
+    for module in (restricting, planned):
+        monkeypatch.setattr(module, "TOLD_BYTES_MAX", 10_000)
+
+    refused, part = table.seen(filter=asked), table.node.post(f"{table.path}/tasks", {"plan-task": tasks[0]})
+    files = list(wire.local(table.location).parent.rglob("restricted-reads"))
+
+    assert fetched == [2, 2]
+    assert [(each.status, "shorten the filter" in words(each)) for each in (refused, part)] == [(406, True)] * 2
+    assert files == []
+    assert table.seen(filter={"type": "eq", "term": "id", "value": 1}).status == 200
