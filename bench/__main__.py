@@ -7,11 +7,17 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench import report
+from bench.compared import Compared, compare
 from bench.load import LoadError
 from bench.measure import Plan, measure_all, say, targets
 from bench.stores import STORES, StartError
+from bench.worlds import WORLDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SIZES = {
     "small": dict.fromkeys(STORES, 1_000),
@@ -63,12 +69,22 @@ def plan_of(given: argparse.Namespace) -> Plan:
         return min(SIZES[size][store], QUICK_LARGE) if given.quick else SIZES[size][store]
 
     return Plan(
-        operations=report.known_keys(given.operations),
+        operations=report.known_keys(given.operations, others=[key for keys, _ in WORLDS for key in keys]),
         sizes={store: tuple(nodes(size, store) for size in given.sizes) for store in given.stores},
         connections=given.connections or ((16,) if given.quick else (1, 16, 64)),
         rounds=given.rounds,
         seconds=given.seconds or (0.15 if given.quick else 0.25),
     )
+
+
+def compare_all(words: tuple[str, ...], folder: Path, *, plan: Plan) -> Iterator[list[Compared]]:
+    """Measure the comparisons whose keys begin with any of the words; all for none. Raises LoadError, StartError."""
+    for keys, world in WORLDS:
+        if chosen := [key for key in keys if report.is_chosen(key, words)]:
+            with world(folder) as comparisons:
+                yield from compare(
+                    [each for each in comparisons if each.key in chosen], rounds=plan.rounds, seconds=plan.seconds
+                )
 
 
 def main() -> int:
@@ -81,18 +97,26 @@ def main() -> int:
         return 2
     started = time.monotonic()
     found: list[report.Measured] = []
+    beside: list[Compared] = []
     failure: str | None = None
     with tempfile.TemporaryDirectory(prefix="limnos-bench-", dir=given.data, ignore_cleanup_errors=True) as folder:
         try:
-            with targets(plan, Path(folder)) as servers:
-                for results in measure_all(plan, servers, log=Path(folder) / "yardstick.log"):
-                    found += results
-                    say("\n".join("  ".join(report.row(one)) for one in results))
+            if plan.operations:
+                with targets(plan, Path(folder)) as servers:
+                    for results in measure_all(plan, servers, log=Path(folder) / "yardstick.log"):
+                        found += results
+                        say("\n".join("  ".join(report.row(one)) for one in results))
+            for sides in compare_all(given.operations, Path(folder), plan=plan):
+                beside += sides
+                say(report.comparisons(sides))
         except (LoadError, StartError) as error:
             failure = str(error)
     if found:
         print(report.measurements(found), report.ratios(found), report.summary(found), sep="\n\n")
-        kept = report.write_json(found, given.out, options={k: str(v) for k, v in vars(given).items()})
+    if beside:
+        print(report.comparisons(beside))
+    if found or beside:
+        kept = report.write_json(found, beside, given.out, options={k: str(v) for k, v in vars(given).items()})
         print(f"\n{time.monotonic() - started:.0f} s; kept in {kept}")
     if failure is not None:
         say(f"failed: {failure}")

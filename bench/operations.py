@@ -79,11 +79,17 @@ class Operation:
 
 def request(case: Case, method: str, path: str, *, user: str, body: object = None, more: tuple[str, ...] = ()) -> bytes:
     """Spell one request as an Iceberg client does, with Basic credentials. `more` are further headers."""
+    proof = f"Basic {base64.b64encode(f'{user}:x'.encode()).decode()}"
+    return spelled(case.host, method, path, proof=proof, body=body, more=more)
+
+
+def spelled(host: str, method: str, path: str, *, proof: str, body: object = None, more: tuple[str, ...] = ()) -> bytes:
+    """Spell one request with any credentials."""
     data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
     head = [
         f"{method} {path} HTTP/1.1",
-        f"Host: {case.host}",
-        f"Authorization: Basic {base64.b64encode(f'{user}:x'.encode()).decode()}",
+        f"Host: {host}",
+        f"Authorization: {proof}",
         "User-Agent: limnos-bench",
         "Accept: application/json",
         *more,

@@ -18,6 +18,7 @@ from bench.operations import ALONE_WHEN_AIMED_US, OPERATIONS, RATIO_AIM, aim_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from bench.compared import Compared
     from bench.operations import Operation
 
 _BY_KEY: Final = {operation.key: operation for operation in OPERATIONS}
@@ -171,7 +172,27 @@ def _name(one: Measured) -> str:
     return f"{_BY_KEY[one.operation].title}, {one.store}, {one.tree_nodes:,} nodes"
 
 
-def write_json(found: Sequence[Measured], folder: Path, *, options: dict[str, object]) -> Path:
+def comparisons(found: Sequence[Compared]) -> str:
+    """Sides of what was compared, each beside the first."""
+    head = ("compared", "", "CPU µs", "times", "aim", "", "peak MB")
+    rows = [
+        (
+            one.title,
+            one.side,
+            _number(one.cpu_us),
+            f"{one.times:.2f}",
+            "" if one.aim is None else f"{one.aim:g}",
+            verdict(one.times, one.aim),
+            "" if one.peak_mb is None else str(one.peak_mb),
+        )
+        for one in found
+    ]
+    return table(rows, head, text_columns=2)
+
+
+def write_json(
+    found: Sequence[Measured], beside: Sequence[Compared], folder: Path, *, options: dict[str, object]
+) -> Path:
     """Write everything that was measured, with the machine it was measured on; returns the file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"bench-{time.strftime('%Y%m%d-%H%M%S')}.json"
@@ -179,14 +200,20 @@ def write_json(found: Sequence[Measured], folder: Path, *, options: dict[str, ob
         "machine": {"cores": os.cpu_count(), "platform": platform.platform(), "python": platform.python_version()},
         "options": options,
         "measurements": [asdict(one) | {"aim_us": one.aim_us} for one in found],
+        "comparisons": [one._asdict() for one in beside],
     }
     path.write_text(json.dumps(whole, indent=1) + "\n")
     return path
 
 
-def known_keys(chosen: Sequence[str]) -> tuple[Operation, ...]:
-    """Return the operations whose keys begin with any of the words; all for none. Raises ValueError."""
-    found = tuple(o for o in OPERATIONS if not chosen or any(o.key.startswith(word) for word in chosen))
-    if not found:
-        raise ValueError(f"No operation begins with {', '.join(chosen)}: choose among {', '.join(_BY_KEY)}")
+def is_chosen(key: str, words: Sequence[str]) -> bool:
+    """Whether a key begins with any of the words; all for none."""
+    return not words or key.startswith(tuple(words))
+
+
+def known_keys(chosen: Sequence[str], *, others: Sequence[str] = ()) -> tuple[Operation, ...]:
+    """Return the operations that are chosen; none where other keys alone are. Raises ValueError."""
+    found = tuple(each for each in OPERATIONS if is_chosen(each.key, chosen))
+    if not found and not any(is_chosen(each, chosen) for each in others):
+        raise ValueError(f"No operation begins with {', '.join(chosen)}: choose among {', '.join((*_BY_KEY, *others))}")
     return found

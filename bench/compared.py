@@ -1,0 +1,129 @@
+"""What a thing costs beside the same without it, in one run: sides that are asked in turn, and the ratio of each to the first.
+
+May import `load`, `cpu` and what spells requests. Servers and what is asked of them are `worlds`. The machine's noise falls on all sides of a comparison
+alike, so the ratio says more than the figures; the best round of each side stands. Linux only.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+from urllib.parse import urlsplit
+
+from bench.cpu import TreeCpu, descendants
+from bench.load import Generator, Load
+from bench.operations import spelled
+from bench.workers import ask, served
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+CONNECTIONS = 16
+WARM_EACH = 20
+
+
+class Side(NamedTuple):
+    """One of the things that are compared: `run` asks for some seconds, and returns CPU µs of the server for each request."""
+
+    title: str
+    run: Callable[[float], float]
+    peak_mb: Callable[[], int] | None = None
+    """The most memory that the server's processes have had so far, where that is told."""
+
+
+class Comparison(NamedTuple):
+    """Sides of one thing; what each of them should be at most, as a multiple of the first, and the first in µs."""
+
+    key: str
+    title: str
+    sides: tuple[Side, ...]
+    aims: tuple[float | None, ...]
+
+
+class Compared(NamedTuple):
+    """What one side took."""
+
+    key: str
+    title: str
+    side: str
+    cpu_us: float
+    times: float
+    aim: float | None
+    peak_mb: int | None
+
+
+class Served:
+    """A server of the comparisons' own, its admin, and a generator that asks it."""
+
+    def __init__(self, data: Path, env: Mapping[str, str]) -> None:
+        self.data = data
+        self._serving = served(data, 1, env=env)
+        self._generator = Generator()
+
+    def __enter__(self) -> Self:
+        self._generator.__enter__()
+        self.pid, self.uri, _ = self._serving.__enter__()
+        self.token = (self.data / "admin.token").read_text().strip()
+        self.host = urlsplit(self.uri).netloc
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._serving.__exit__(kind, error, trace)
+        self._generator.__exit__(kind, error, trace)
+
+    def ask(self, path: str, body: object = None) -> bytes:
+        """Ask once, as the admin."""
+        return ask(self.uri, self.token, path, body)
+
+    def spelled(
+        self, method: str, path: str, *, token: str | None = None, body: object = None, more: tuple[str, ...] = ()
+    ) -> bytes:
+        """Spell a request of the admin, or of who holds another token."""
+        return spelled(self.host, method, path, proof=f"Bearer {token or self.token}", body=body, more=more)
+
+    def cost(self, requests: Sequence[bytes], *, seconds: float, once: bool = False) -> float:
+        """Send requests over all connections for some seconds: CPU µs of each."""
+        parts = urlsplit(self.uri)
+        load = Load(
+            host=parts.hostname or "", port=parts.port or 0, requests=tuple(requests), connections=CONNECTIONS, once=once,
+            warm=WARM_EACH, seconds=seconds, count_max=max(1, len(requests) - CONNECTIONS * WARM_EACH) if once else 10**9,
+        )  # fmt: skip
+        answered, (used_ns,) = self._generator.run(load, [TreeCpu([self.pid])])
+        return used_ns / 1000 / answered.count
+
+    def own_cost(self, work: Callable[[], None], *, times: int) -> float:
+        """Let something be done so often, one after another: CPU µs of the server for each."""
+        clock = TreeCpu([self.pid])
+        before = clock.look()
+        for _ in range(times):
+            work()
+            clock.look()
+        return (clock.look() - before) / 1000 / times
+
+    def peak_mb(self) -> int:
+        """The most memory that each process of the server has had, together."""
+        return sum(_peak_kb(pid) for pid in descendants([self.pid])) // 1024
+
+
+def _peak_kb(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def compare(comparisons: Sequence[Comparison], *, rounds: int, seconds: float) -> Iterator[list[Compared]]:
+    """Measure; yields the sides of one comparison at a time. Raises LoadError."""
+    for each in comparisons:
+        best: dict[str, float] = {}
+        for _ in range(rounds):
+            for side in each.sides:
+                cost = side.run(seconds)
+                best[side.title] = min(best.get(side.title, cost), cost)
+        first = best[each.sides[0].title]
+        yield [
+            Compared(each.key, each.title, side.title, best[side.title], best[side.title] / first, aim,
+                     None if side.peak_mb is None else side.peak_mb())
+            for side, aim in zip(each.sides, each.aims, strict=True)
+        ]  # fmt: skip
