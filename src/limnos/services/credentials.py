@@ -85,6 +85,17 @@ class Vendor:
         self._ask = ask
         self._kept: dict[Wanted, Given] = {}
         self._asked: dict[Wanted, asyncio.Task[Given]] = {}
+        self._wanted: dict[tuple[str, Rights, str], tuple[Place, Wanted | None]] = {}
+
+    def wanted(self, opened: Opened) -> Wanted | None:
+        """Return what is asked for a table's files: worked out once for as long as its catalog's place is the same. Raises as `wanted_of` does."""
+        key = (opened.location, opened.rights, opened.table_format)
+        found = self._wanted.get(key)
+        if found is None or found[0] is not opened.place:
+            if len(self._wanted) >= KEPT_MAX:
+                self._wanted.clear()
+            found = self._wanted[key] = (opened.place, _wanted(opened))
+        return found[1]
 
     def kept(self, wanted: Wanted, *, at_least_ms: int | None = None) -> Given | None:
         """Return credentials that have at least half of their life before them, or so much time."""
@@ -213,7 +224,7 @@ async def _vended(ctx: Context, scope: Scope, *, look: Callable[[Scene], Opened 
     waited: tuple[Wanted, Given] | None = None
     while True:
         seen = await ctx.read(scope, look)
-        wanted = None if seen is None else _wanted(seen)
+        wanted = None if seen is None else ctx.services.vendor.wanted(seen)
         if seen is None or wanted is None:
             return None
         found = ctx.services.vendor.kept(wanted)

@@ -60,7 +60,11 @@ async def credentials_load(request: Request, ctx: Context) -> Response:
 
 def entry_of(vended: Vended, scope: Scope, *, levels: Levels) -> dict[str, object]:
     """Spell credentials as one entry of `storage-credentials`."""
-    return {"prefix": f"{vended.location}/", "config": config_of(vended, scope, levels=levels)}
+    return _entry(vended, config_of(vended, scope, levels=levels))
+
+
+def _entry(vended: Vended, config: object) -> dict[str, object]:
+    return {"prefix": f"{vended.location}/", "config": config}
 
 
 def config_of(vended: Vended, scope: Scope, *, levels: Levels, renewed: bool = True) -> dict[str, str]:
@@ -110,6 +114,7 @@ def told(vended: Vended | None, scope: Scope, *, levels: Levels, scan_mode: str 
     """Spell the end of an answer about a table: its configuration, with the credentials if there are any."""
     if vended is None:
         return b"".join((b',"config":', msgspec.json.encode(mode_of(scan_mode)), b"}"))
-    config = msgspec.json.encode({**mode_of(scan_mode), **config_of(vended, scope, levels=levels)})
-    entries = msgspec.json.encode([entry_of(vended, scope, levels=levels)])
+    keys = config_of(vended, scope, levels=levels)
+    config = msgspec.json.encode({**mode_of(scan_mode), **keys})
+    entries = msgspec.json.encode([_entry(vended, keys)])
     return b"".join((b',"config":', config, b',"storage-credentials":', entries, b"}"))
