@@ -50,9 +50,12 @@ SPARK_35_RUNTIME = KitArtifact(
 """PySpark 3.5 as PyPI has it is Scala 2.12."""
 
 
-def flink_path() -> list[Path]:
-    """Fetch Flink's class path."""
-    return _fetch(parse_lock((HERE / "flink.lock").read_text(encoding="utf-8")))
+FLINK, FLINK_2 = "flink.lock", "flink2.lock"
+
+
+def flink_path(line: str) -> list[Path]:
+    """Fetch the class path of a line of Flink."""
+    return _fetch(parse_lock((HERE / line).read_text(encoding="utf-8")))
 
 
 def compiler() -> Path:

@@ -28,6 +28,10 @@ class Lake:
     admin: str
     reader: str
     work: Path
+    program: str = ""
+    """A service account and its secret, as clients are given them."""
+    store: str = ""
+    """The address of the object store."""
 
     @property
     def iceberg(self) -> str:

@@ -32,6 +32,8 @@ class Place:
     work: Path
     is_remote: bool = False
     """The warehouse is in an object store, for which the engine is given credentials by the server alone."""
+    store: str = ""
+    """The address of that store, for engines that do not take it from the server."""
 
 
 class Driver:

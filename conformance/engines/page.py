@@ -10,15 +10,34 @@ from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
 ADDRESS = "http://127.0.0.1:8090/iceberg"
+STORE = "http://127.0.0.1:9000"
 WAREHOUSE = "main"
 _WAREHOUSE = re.compile(rf"""(?<=['"=]){WAREHOUSE}(?=['"\n]|$)""")
 _TOKEN = re.compile(r"\bTOKEN\b(?! ')")
+_SECRET = re.compile(r"\bSECRET\b(?! caller)")
+_CODE = re.compile(r"`([^`]+)`")
+PROGRAM = "etl"
+"""The service account that the page speaks of."""
 
 
-def block(section: str, *, uri: str, token: str, catalog: str = WAREHOUSE) -> str:
-    """The first block of code below a heading, for a server, a caller and a catalog."""
+def block(section: str, *, uri: str, token: str, catalog: str = WAREHOUSE, store: str = STORE) -> str:
+    """The first block of code below a heading, for a server, a caller and a catalog.
+
+    A caller `etl:SECRET` signs in by that: by what the page says to put in the place of the token.
+    """
     text = "".join(re.split(rf"\n#+ {re.escape(section)}\n", PAGE.read_text(encoding="utf-8"), maxsplit=1)[1:])
     code = text.partition("```")[2].partition("\n")[2].partition("\n```")[0]
     if ADDRESS not in code or "TOKEN" not in code:
         raise LookupError(f"{PAGE.name} has no settings for {section}")
-    return _TOKEN.sub(lambda _: token, _WAREHOUSE.sub(catalog, code)).replace(ADDRESS, uri)
+    if token.startswith(f"{PROGRAM}:"):
+        code = _SECRET.sub(lambda _: token.partition(":")[2], _by_credential(code))
+    return _TOKEN.sub(lambda _: token, _WAREHOUSE.sub(catalog, code)).replace(ADDRESS, uri).replace(STORE, store)
+
+
+def _by_credential(code: str) -> str:
+    """Settings with a credential in the place of the token, as a line of the page's table says; raises LookupError for a client that it does not know."""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        instead, *given = (line.startswith("| ") and _CODE.findall(line)) or [""]
+        if "TOKEN" in instead and instead in code:
+            return code.replace(instead, "\n".join(given))
+    raise LookupError(f"{PAGE.name} has no way for it to sign in by a credential")

@@ -1,6 +1,6 @@
-"""The runner's end of a driver: a process that answers lines of JSON.
+"""The asking end of a process that answers lines of JSON: of a driver, or of what a driver has in another language.
 
-Job: start it, ask it, give up on it after a time, end it. May import what a place is and where wheels are. It must not know what is asked.
+Job: start it, ask it, give up on it after a time, end it. May import what a place is. It must not know what is asked.
 """
 
 from __future__ import annotations
@@ -41,28 +41,21 @@ class Refused(Exception):
 
 
 @dataclass
-class Remote:
-    """A driver that runs elsewhere: `ask("create", levels, name)`."""
+class Lines:
+    """A process that is asked by lines of JSON, a verb and its arguments, and answers each with a line."""
 
     command: Sequence[str]
     environment: dict[str, str]
     log: Path
-    title: str = ""
-    dialect: str = ""
-    limits: dict[str, str] = field(default_factory=dict)
-    is_remote: bool = False
 
-    def start(self, place: Place) -> None:
-        """Start the process and the engine in it; raises Refused with the engine's words."""
-        place.work.mkdir(parents=True, exist_ok=True)
+    def open(self, work: Path) -> None:
+        """Start the process, in a folder of its own."""
+        work.mkdir(parents=True, exist_ok=True)
         self._answers: queue.Queue[str] = queue.Queue()
         with self.log.open("ab") as log:
-            self._process = self._started(place.work, log)
+            self._process = self._started(work, log)
         self._pump = threading.Thread(target=_pump, args=(self._process.stdout, self._answers), daemon=True)
         self._pump.start()
-        self.is_remote = place.is_remote
-        told = self.ask("start", {**asdict(place), "work": str(place.work)})
-        self.title, self.dialect, self.limits = told["title"], told["dialect"], told["limits"]
 
     def _started(self, folder: Path, log: IO[bytes]) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -96,6 +89,23 @@ class Remote:
             self._process.kill()
             self._process.wait()
         self._pump.join(timeout=_STOP_S)
+
+
+@dataclass
+class Remote(Lines):
+    """A driver that runs elsewhere: `ask("create", levels, name)`."""
+
+    title: str = ""
+    dialect: str = ""
+    limits: dict[str, str] = field(default_factory=dict)
+    is_remote: bool = False
+
+    def start(self, place: Place) -> None:
+        """Start the process and the engine in it; raises Refused with the engine's words."""
+        self.open(place.work)
+        self.is_remote = place.is_remote
+        told = self.ask("start", {**asdict(place), "work": str(place.work)})
+        self.title, self.dialect, self.limits = told["title"], told["dialect"], told["limits"]
 
 
 def _pump(lines: IO[str] | None, answers: queue.Queue[str]) -> None:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from conformance.engines import chdb, cross, duck, flink, trino
 from conformance.engines.checks import Check, Lake
+from conformance.engines.drivers.flink2_driver import Engine as Flink2
+from conformance.engines.drivers.flink_driver import Engine as Flink
 from conformance.engines.remote import Refused, Remote, Start, hosted
 from conformance.engines.rows import Row
 from conformance.engines.story import FAILED, OK, Outcome, Story
@@ -26,15 +29,19 @@ ENGINES: dict[str, Start] = {
     "spark35": hosted("spark35", "pyspark35"),
     "sail": hosted("sail", "pysail"),
     "chdb": hosted("chdb", "chdb"),
+    "trino": hosted("trino"),
+    "flink": hosted("flink"),
+    "flink2": hosted("flink2"),
 }
 DEEPER: dict[str, Callable[[Lake], list[Check]]] = {
     "duckdb": duck.run,
     "chdb": chdb.run,
-    "flink": flink.run,
+    "flink": partial(flink.run, Flink),
+    "flink2": partial(flink.run, Flink2),
     "trino": trino.run,
 }
 """What is asked of one engine alone."""
-REMOTE_ENGINES = ("pyiceberg", "duckdb", "daft", "polars", "spark41")
+REMOTE_ENGINES = ("pyiceberg", "duckdb", "daft", "polars", "spark41", "trino", "flink", "flink2")
 """Those that take credentials from the catalog."""
 
 

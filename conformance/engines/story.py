@@ -230,6 +230,12 @@ class Story:
         )
         self.refused("what is closed to a reader", "read", closed, "t", ["id", "city"], by=["USE_SCHEMA"])
 
+        def program() -> str:
+            self.remote.ask("be", "program")
+            return self.read(shared, "t")
+
+        self.check("a service account's secret", program)
+
         def wrong() -> object:
             try:
                 self.remote.ask("be", "wrong")

@@ -5,6 +5,7 @@ May import the client, the demo's server starter, the tests' object store and th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from conformance.engines.checks import Lake
 from conformance.engines.driver import Place
 from conformance.engines.drivers.pyiceberg_driver import Engine as Witness
+from conformance.engines.page import PROGRAM
 from limnos.client import Client
 from limnos.pipeline.demo.server import running_server
 from tests.objects import BUCKET, Objects, authorized
@@ -19,13 +21,19 @@ from tests.objects import BUCKET, Objects, authorized
 REMOTE = "far"
 """The catalog whose files are in the object store."""
 WRONG = "limnos_wrong"
+SESSION_S = 60
+"""How long a service account's token lasts: short enough for a client to need the next one in a run."""
+
+_OVER_S = 5
 
 
 @contextmanager
 def world(work: Path, *, log: Path) -> Iterator[tuple[Lake, Objects]]:
     """The server, furnished, and the store; both end with the body."""
     with authorized() as store:
-        flags = ("--allow-root", f"s3://{BUCKET}", "--allow-endpoint", store.uri)
+        settings = work / "lake.toml"
+        settings.write_text(f"[access]\nsession_s = {SESSION_S}\n", encoding="utf-8")
+        flags = ("--config", str(settings), "--allow-root", f"s3://{BUCKET}", "--allow-endpoint", store.uri)
         with running_server(work / "data", log=log, flags=flags) as server:
             yield furnish(server.uri, work, store), store
 
@@ -35,16 +43,19 @@ def furnish(uri: str, work: Path, store: Objects) -> Lake:
     token = (work / "data" / "admin.token").read_text().strip()
     with Client(uri, token=token) as client:
         client.catalogs.create(REMOTE, properties={**store.properties, "warehouse": f"s3://{BUCKET}/{REMOTE}"})
-        client.users.add("rita")
+        for user in ("rita", PROGRAM):
+            client.users.add(user)
         client.roles.create("readers")
         for catalog in ("main", REMOTE):
             for name in ("open", "closed", "crossed"):
                 client.namespaces.create(f"{catalog}.{name}")
             client.roles.allow("readers", ["use_catalog"], on=catalog, kind="catalog")
             client.roles.allow("readers", ["use_schema", "select_table"], on=f"{catalog}.open", kind="namespace")
-        client.roles.grant_to_user("rita", ["readers"])
+        for user in ("rita", PROGRAM):
+            client.roles.grant_to_user(user, ["readers"])
+        program = f"{PROGRAM}:{client.service_accounts.create_secret(PROGRAM).client_secret}"
         reader = client.tokens.create(user="rita").token
-    lake = Lake(uri=uri, admin=token, reader=reader, work=work)
+    lake = Lake(uri=uri, admin=token, reader=reader, work=work, program=program, store=store.uri)
     for catalog in ("main", REMOTE):
         witness = witness_of(lake, catalog)
         for space in ("open", "closed"):
@@ -53,12 +64,18 @@ def furnish(uri: str, work: Path, store: Objects) -> Lake:
     return lake
 
 
+def outlive(began: float) -> None:
+    """Wait until what a service account was given at a moment of the monotonic clock is over."""
+    time.sleep(max(0.0, began + SESSION_S + _OVER_S - time.monotonic()))
+
+
 def place_of(lake: Lake, catalog: str, *, folder: str) -> Place:
     """A catalog as an engine finds it."""
-    tokens = {"admin": lake.admin, "reader": lake.reader, "wrong": WRONG}
+    tokens = {"admin": lake.admin, "reader": lake.reader, "wrong": WRONG, "program": lake.program}
     return Place(
-        uri=lake.iceberg, warehouse=catalog, tokens=tokens, work=lake.work / folder, is_remote=catalog == REMOTE
-    )
+        uri=lake.iceberg, warehouse=catalog, tokens=tokens, work=lake.work / folder, is_remote=catalog == REMOTE,
+        store=lake.store,
+    )  # fmt: skip
 
 
 def witness_of(lake: Lake, catalog: str) -> Witness:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conformance.engines import cross
-from conformance.engines.archives import HERE, TRINO, Tarball, unpack
+from conformance.engines.archives import FLINK, FLINK_2, HERE, TRINO, Tarball, unpack
 from conformance.engines.checks import Checks, Lake
 from conformance.engines.driver import ABSENT, Driver, Levels, Place, SqlDriver
 from conformance.engines.drivers.pyiceberg_driver import Engine as Witness
@@ -70,7 +70,7 @@ def test_a_server_archive_is_no_jar() -> None:
 
 def test_everything_is_pinned() -> None:
     """Each jar and each wheel has a hash."""
-    jars = parse_lock((HERE / "flink.lock").read_text(encoding="utf-8"))
+    jars = [each for line in (FLINK, FLINK_2) for each in parse_lock((HERE / line).read_text(encoding="utf-8"))]
     wheels = [
         HERE / name
         for name in (
@@ -85,7 +85,8 @@ def test_everything_is_pinned() -> None:
     ]
 
     assert {len(each.sha256) for each in jars} == {64}
-    assert any(each.name == "iceberg-flink-runtime-1.20" and each.version == "1.11.0" for each in jars)
+    for line in ("1.20", "2.1"):
+        assert any(each.name == f"iceberg-flink-runtime-{line}" and each.version == "1.11.0" for each in jars)
     for file in wheels:
         text = file.read_text(encoding="utf-8").replace("\\\n", " ")
         pins = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
@@ -111,9 +112,21 @@ def test_what_is_raised_is_an_answer() -> None:
     assert checks.made[2].told == "RuntimeError: needs SELECT_TABLE"
 
 
-@pytest.mark.parametrize(
-    "engine", ["PyIceberg", "Daft", "Trino", "Flink", "DuckDB", "DuckDB on S3", "chDB", "Spark", "Spark on S3", "Sail"]
-)
+SIGNED_IN = [
+    "PyIceberg",
+    "Daft",
+    "Trino",
+    "Trino on S3",
+    "Flink",
+    "Flink on S3",
+    "DuckDB",
+    "DuckDB on S3",
+    "Spark",
+    "Spark on S3",
+]
+
+
+@pytest.mark.parametrize("engine", [*SIGNED_IN, "chDB", "Sail"])
 def test_the_page_is_what_is_run(engine: str) -> None:
     """Each engine's settings come from docs/clients.md, with the address, the token and the catalog that are meant."""
     code = block(engine, uri="http://h:1/iceberg", token="secret-1", catalog="other")
@@ -123,6 +136,29 @@ def test_the_page_is_what_is_run(engine: str) -> None:
     assert "8090" not in code
     assert "other" in code
     assert "main" not in code
+
+
+@pytest.mark.parametrize("engine", SIGNED_IN)
+def test_a_credential_takes_the_tokens_place(engine: str) -> None:
+    """What signs in by an account's secret has the secret, the account and our address for tokens, and no token."""
+    code = block(engine, uri="http://h:1/iceberg", token="etl:secret-1", catalog="other")
+
+    assert code.count("secret-1") == 1
+    assert "etl" in code
+    assert "http://h:1/iceberg/v1/oauth/tokens" in code
+    assert "TOKEN " not in code
+    assert "other" in code
+
+
+def test_a_client_without_a_credential() -> None:
+    """A client that knows tokens only is given nothing else in their place."""
+    with pytest.raises(LookupError, match="sign in by a credential"):
+        block("chDB", uri="http://h", token="etl:secret-1")
+
+
+def test_where_the_store_is() -> None:
+    """Engines that the server does not tell where its store is are told so in its settings."""
+    assert "s3.endpoint=http://s:9\n" in block("Trino on S3", uri="http://h", token="t", store="http://s:9")
 
 
 def test_an_engine_that_the_page_leaves_out() -> None:

@@ -27,6 +27,7 @@ class Engine(SqlDriver):
     section = "chDB"
     mark = "`"
     limits = {  # noqa: RUF012
+        "a service account's secret": "no way for it to sign in by a credential",
         **dict.fromkeys(("namespace four deep", *(f"names: {what}" for what in ("dot", "space", "Unicode", "slash", "quote"))), ABSENT),
         "rename table": "renameTable() is not supported",
         "drop": "Without a catalog's prefix",

@@ -19,6 +19,7 @@ class Engine(SparkSql):
     title = f"Sail {importlib.metadata.version('pysail')}"
     section = "Sail"
     limits = {  # noqa: RUF012
+        "a service account's secret": "no way for it to sign in by a credential",
         "namespace four deep": "invalid argument: table reference",
         "names: Unicode": "%E6%97%A5%E6%9C%AC-%C3%BC/metadata/",  # it looks for the file under a name with its percent signs
         **dict.fromkeys(("rename table", "add column", "rename column", "drop column"), "unsupported ALTER TABLE operation"),

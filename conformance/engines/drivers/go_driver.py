@@ -1,0 +1,30 @@
+"""iceberg-go: a program in Go, built here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from conformance.engines.driver import ABSENT
+from conformance.engines.foreign import Foreign
+from conformance.kit.jars import cache_directory
+
+_SOURCE = Path(__file__).parents[1] / "go"
+
+
+class Engine(Foreign):
+    """iceberg-go."""
+
+    title = "iceberg-go 0.7.0"
+    section = "iceberg-go"
+    limits = {  # noqa: RUF012
+        "update": ABSENT,
+        "merge": ABSENT,
+    }
+
+    def built(self) -> Path:
+        target = cache_directory() / "engine-go"
+        command = ["go", "build", "-trimpath", "-o", str(target), "."]
+        subprocess.run(command, cwd=_SOURCE, env={**os.environ, "GOFLAGS": "-mod=readonly -p=1"}, check=True)
+        return target
