@@ -1,0 +1,121 @@
+"""What plans hold at once, and what is let go of: clients that leave, crowds of one caller, scans that read too much."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from limnos.app.building import SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN
+from limnos.app.turns import Turns
+from limnos.http.iceberg import plans
+from limnos.services import scans
+from tests.http.driver import Answer, Node, grant
+from tests.http.iceberg.test_restricted_doors import Everything
+from tests.http.iceberg.test_restricted_plans import Shown
+from tests.http.iceberg.test_restrictions import words
+
+CROWD = 40
+
+
+class Stuck(Everything):
+    """Does everything but one caller's chores of a name, which go on when they are let, or are ended."""
+
+    def __init__(self, name: str, *, caller: str) -> None:
+        self.name, self.caller = name, caller
+        self.began = self.ended = 0
+        self.let = asyncio.Event()
+
+    async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
+        """Do a chore."""
+        if (name, caller) != (self.name, self.caller):
+            return await super().do(name, *parts, caller=caller)
+        self.began += 1
+        try:
+            await self.let.wait()
+        except asyncio.CancelledError:
+            self.ended += 1
+            raise
+        return await super().do(name, *parts, caller=caller)
+
+
+@pytest.fixture
+def table(lake: Node) -> Shown:
+    """The restricted table, at a node whose callers have turns as a server's do."""
+    made = Shown(lake, manifests=3)
+    lake.built.services.scan_turns = turns_of()
+    return made
+
+
+def turns_of() -> Turns:
+    """The turns that a server gives."""
+    return Turns(SCANS_HELD, limits={"caller": SCANS_HELD_OWN}, waits={"caller": SCANS_WAITING_OWN})
+
+
+@pytest.mark.parametrize(
+    "user,chore,at_once",
+    [("bob", "scan-residual", 1), ("bob", "scan-manifests", 1), ("bob", "scan-tasks", 1), ("bob", "restrict-file", 4), ("admin", "scan-manifests", 1), ("admin", "scan-tasks", 1)],
+)  # fmt: skip
+def test_a_client_that_leaves_ends_the_work(
+    table: Shown, monkeypatch: pytest.MonkeyPatch, user: str, chore: str, at_once: int
+) -> None:
+    """Whatever a plan is at when its client leaves is ended, and its turn is the next one's."""
+    monkeypatch.setattr(plans, "LOOK_S", 0.01)
+    chores = table.node.built.services.scan_chores = Stuck(chore, caller=user)
+    asked = {"filter": {"type": "eq", "term": "id", "value": 1}}
+
+    async def story() -> tuple[Answer, int]:
+        answer = await table.node.answer(
+            "POST", f"{table.path}/plan", asked, user=user, is_gone=lambda: chores.began >= at_once
+        )
+        async with (
+            table.node.built.services.scan_turns.turn((("caller", user),)),
+            table.node.built.services.scan_turns.turn((("caller", user),)),
+        ):
+            return answer, len(table.node.built.services.scan_flights)
+
+    answer, flights = table.node.runner.run(story())
+
+    assert (answer.status, "went away" in words(answer), flights) == (400, True, 0)
+    assert (chores.began, chores.ended) == (at_once, at_once)
+
+
+def test_a_crowd_of_one_caller(table: Shown) -> None:
+    """Of one caller's plans two are worked on and some wait, the others are told to come again; somebody else's goes on at once, and who waited is answered."""
+    grant(table.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    chores = table.node.built.services.scan_chores = Stuck("scan-manifests", caller="bob")
+    room = SCANS_HELD_OWN + SCANS_WAITING_OWN
+
+    async def story() -> tuple[list[Answer], Answer, list[Answer]]:
+        ask = [
+            asyncio.ensure_future(table.node.answer("POST", f"{table.path}/plan", {}, user="bob")) for _ in range(CROWD)
+        ]
+        refused = [await done for _, done in zip(range(CROWD - room), asyncio.as_completed(ask), strict=False)]
+        other = await table.node.answer("POST", f"{table.path}/plan", {}, user="ana")
+        at_work = chores.began
+        chores.let.set()
+        answers = await asyncio.gather(*ask)
+        assert at_work == SCANS_HELD_OWN
+        return refused, other, answers
+
+    refused, other, answers = table.node.runner.run(story())
+
+    assert {(each.status, each.headers["retry-after"]) for each in refused} == {(503, "2")}
+    assert other.status == 200
+    assert Counter(each.status for each in answers) == {200: room, 503: CROWD - room}
+
+
+@pytest.mark.parametrize("user", ["bob", "admin"])
+def test_what_one_step_reads_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
+    """Manifests that come to more than a step may hold, whatever their list says of their length, are read no further: 406, and the next plan goes on."""
+    sizes = [Path(str(each["manifest_path"]).removeprefix("file://")).stat().st_size for each in table.told]
+    monkeypatch.setattr(scans, "READ_BYTES_MAX", sum(sizes) - 1)
+
+    refused = table.plan(user=user)
+    monkeypatch.setattr(scans, "READ_BYTES_MAX", sum(sizes))
+
+    assert refused.status == 406
+    assert "manifests" in words(refused)
+    assert table.plan(user=user).status == 200

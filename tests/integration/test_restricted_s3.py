@@ -1,0 +1,246 @@
+"""A restricted table on an object store with authorization on: who is bound is given what opens the files made for them, and nothing that opens the table's."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+from pyiceberg.catalog import load_catalog
+
+from limnos.client import Client
+from limnos.client.values import Named
+from tests.integration.live import LiveServer, serving
+from tests.objects import BUCKET, Objects, authorized
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3], pa.int64()),
+        "city": ["Rome", "Oslo", "Rome"],
+        "card": ["1111-2222", "3333-4444", "5555-6666"],
+    }
+)
+VENDED, SIGNED = "vended-credentials", "remote-signing"
+RIGHTS = ["USE_CATALOG", "USE_SCHEMA", "SELECT_TABLE", "MODIFY_TABLE", "CREATE_TABLE"]
+Json = dict[str, Any]
+
+
+class Reader:
+    """Somebody of a restricted table, over HTTP and at the store."""
+
+    def __init__(self, server: LiveServer, store: Objects, user: str) -> None:
+        with Client(server.uri, token=server.token) as client:
+            token = client.tokens.create(user=user).token
+        self.http = httpx2.Client(base_url=server.uri, headers={"Authorization": f"Bearer {token}"}, timeout=300)
+        self.store = store
+
+    def ask(
+        self,
+        method: str,
+        path: str = "",
+        body: object = None,
+        *,
+        by: str = VENDED,
+        catalog: str = "ice",
+        table: str = "t",
+    ) -> httpx2.Response:
+        """Ask about a table of `shop`, as who wants what opens its files."""
+        at = f"/iceberg/v1/lake.{catalog}/namespaces/shop/tables/{table}{path}"
+        return self.http.request(method, at, json=body, headers={"X-Iceberg-Access-Delegation": by})
+
+    def planned(self, **asked: object) -> Json:
+        """A plan."""
+        answer = self.ask("POST", "/plan", asked)
+        assert answer.status_code == 200, answer.text
+        found: Json = answer.json()
+        return found
+
+    def outcome(self, plan: Json, verb: str, key: str, **more: object) -> Any:  # noqa: ANN401 - boto3 has no types
+        """What the store says to the credentials of a plan: a code, or its answer."""
+        (entry,) = plan["storage-credentials"]
+        config = entry["config"]
+        client = self.store.client(
+            config["s3.access-key-id"], config["s3.secret-access-key"], config["s3.session-token"]
+        )
+        named = {"Prefix": key} if verb == "list_objects_v2" else {"Key": key}
+        try:
+            return getattr(client, verb)(Bucket=BUCKET, **named, **more)
+        except ClientError as error:
+            return str(error.response["Error"]["Code"])
+        finally:
+            client.close()
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Objects]:
+    """The store."""
+    with authorized() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server with table `shop.t` in two catalogs: `ice` gives credentials out and signs, `signs` only signs. It is restricted for ana and, otherwise, for bob."""
+    data = tmp_path_factory.mktemp("restricted") / "data"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LIMNOS__SERVER__REQUEST_TIMEOUT_S", "300")
+        with (
+            serving(data, "--allow-root", "s3://lake", "--allow-endpoint", store.uri) as running,
+            Client(running.uri, token=running.token) as client,
+        ):
+            for user in ("ana", "bob"):
+                client.users.add(user)
+            client.roles.create("readers")
+            for name in ("ice", "signs"):
+                properties = {**store.properties, "warehouse": f"s3://lake/{name}", "s3.remote-signing-enabled": "true"}
+                if name == "signs":
+                    del properties["s3-role-arn"]
+                client.catalogs.create(name, properties=properties)
+                client.roles.allow("readers", RIGHTS, on=name, kind="catalog")
+                keys = {key: value for key, value in store.properties.items() if key != "s3-role-arn"}
+                owner = load_catalog(
+                    name, type="rest", uri=f"{running.uri}/iceberg", warehouse=name, token=running.token, **keys
+                )
+                owner.create_namespace("shop")
+                owner.create_table("shop.t", schema=ROWS.schema).append(ROWS)
+                client.restrictions.set(
+                    "a",
+                    f"{name}.shop.t",
+                    kind="table",
+                    filter="city = 'Rome'",
+                    masks={"card": "show-last-4"},
+                    to=Named(users=("ana",)),
+                )
+                client.restrictions.set(
+                    "b", f"{name}.shop.t", kind="table", filter="city = 'Oslo'", to=Named(users=("bob",))
+                )
+            for user in ("ana", "bob"):
+                client.roles.grant_to_user(user, ["readers"])
+            yield running
+
+
+@pytest.fixture(scope="module")
+def ana(server: LiveServer, store: Objects) -> Iterator[Reader]:
+    """Ana."""
+    made = Reader(server, store, "ana")
+    yield made
+    made.http.close()
+
+
+@pytest.fixture(scope="module")
+def bob(server: LiveServer, store: Objects) -> Iterator[Reader]:
+    """Bob."""
+    made = Reader(server, store, "bob")
+    yield made
+    made.http.close()
+
+
+def _own(store: Objects, catalog: str = "ice") -> list[str]:
+    """The names of everything that is the table's: metadata, lists, a manifest, data."""
+    found = [name for name in store.names(f"{catalog}/") if "restricted-reads" not in name]
+    assert len(found) >= 5
+    return found
+
+
+def _files(plan: Json) -> list[str]:
+    return [each["data-file"]["file-path"].removeprefix(f"s3://{BUCKET}/") for each in plan["file-scan-tasks"]]
+
+
+def test_a_plans_credentials_read_its_files(ana: Reader) -> None:
+    """What may be seen is read by the credentials that come with the plan, which are for the place of its files."""
+    plan = ana.planned()
+    (file,) = _files(plan)
+    data = ana.outcome(plan, "get_object", file)["Body"].read()
+
+    assert pq.read_table(io.BytesIO(data)).to_pylist() == [
+        {"id": 1, "city": "Rome", "card": "xxxxx2222"}, {"id": 3, "city": "Rome", "card": "xxxxx6666"},
+    ]  # fmt: skip
+    assert file.startswith(plan["storage-credentials"][0]["prefix"].removeprefix(f"s3://{BUCKET}/"))
+    assert "/restricted-reads/" in file
+
+
+def test_they_open_nothing_else(ana: Reader, bob: Reader, store: Objects) -> None:
+    """Neither the table's own files, nor what others may see of it, nor any writing: not even of the files that they read."""
+    plan, others = ana.planned(), _files(bob.planned())
+    (own,) = _files(plan)
+    table = _own(store)
+
+    reads = {ana.outcome(plan, "get_object", name) for name in (*table, *others)}
+    lists = {
+        ana.outcome(plan, "list_objects_v2", place)
+        for place in ("", "ice/", table[0].rpartition("/")[0], others[0].rpartition("/")[0])
+    }
+    writes = {ana.outcome(plan, "put_object", name, Body=b"x") for name in (own, f"{own}2", table[0])}
+    deletes = {ana.outcome(plan, "delete_object", name) for name in (own, table[0])}
+    assert (reads, lists, writes, deletes) == ({"AccessDenied"},) * 2 + ({"AccessDenied"},) * 2
+
+
+@pytest.mark.parametrize("by", [VENDED, SIGNED])
+@pytest.mark.parametrize("catalog", ["ice", "signs"])
+def test_no_door_gives_more(ana: Reader, store: Objects, catalog: str, by: str) -> None:
+    """Loading gives no credentials, refreshing is refused, and nothing is signed, for the table's files or for those made for her."""
+    loaded = ana.ask("GET", by=by, catalog=catalog)
+    assert loaded.status_code == 200
+    assert loaded.json()["config"] == {"scan-planning-mode": "server"}
+    assert "storage-credentials" not in loaded.json()
+    assert ana.ask("GET", "/credentials", by=by, catalog=catalog).status_code == 403
+    plan = ana.ask("POST", "/plan", {}, by=by, catalog=catalog).json()
+
+    assert ("storage-credentials" in plan) == (catalog == "ice" and by == VENDED)
+    for name in (*_own(store, catalog), *_files(plan)):
+        uri = f"{store.uri}/{BUCKET}/{quote(name)}"
+        body = {"method": "GET", "region": "us-east-1", "uri": uri, "headers": {}, "provider": "s3"}
+        answer = ana.ask("POST", "/sign", body, by=by, catalog=catalog)
+        assert answer.status_code == 403, answer.text
+
+
+def test_keys_of_the_catalog_are_in_no_answer(ana: Reader, store: Objects) -> None:
+    """No answer to whom a restriction binds has the catalog's own keys, its role, or a name of the table's files."""
+    answers = [
+        ana.ask("GET"),
+        ana.ask("POST", "/plan", {}),
+        ana.ask("GET", "/credentials"),
+        ana.ask("POST", "/plan", {"stats-fields": ["id", "city", "card"]}),
+    ]
+    own = [name.rpartition("/")[2] for name in _own(store)]
+
+    for answer in answers:
+        assert not [each for each in (*store.keys, "role/tables", *own) if each in answer.text]
+
+
+def test_they_end(ana: Reader, store: Objects) -> None:
+    """Credentials of a plan that have ended open nothing; the next plan brings others, for the same file."""
+    plan = ana.planned()
+    store.end_all()
+    (file,) = _files(plan)
+
+    assert ana.outcome(plan, "get_object", file) != 200
+    assert isinstance(ana.outcome(plan, "get_object", file), str)
+
+
+def test_no_place_of_hers_is_there(ana: Reader, store: Objects) -> None:
+    """No table of her own, staged or made, lies at the restricted one's place, in it, above it, or where files are set aside: she would get credentials for it."""
+    data = next(name for name in _own(store) if name.endswith(".parquet"))
+    table = data.rpartition("/data/")[0]
+    aside = _files(ana.planned())[0].rpartition("/")[0]
+    fields = [{"id": 1, "name": "id", "required": False, "type": "long"}]
+    for place in (table, f"{table}/data", table.rpartition("/")[0], "ice", aside, "ice/restricted-reads"):
+        for staged in (True, False):
+            schema = {"type": "struct", "fields": fields}
+            body = {"name": "spy", "schema": schema, "location": f"s3://{BUCKET}/{place}", "stage-create": staged}
+            at = "/iceberg/v1/lake.ice/namespaces/shop/tables"
+            answer = ana.http.post(at, json=body, headers={"X-Iceberg-Access-Delegation": VENDED})
+
+            assert staged or answer.status_code in (400, 409), (place, answer.text)
+            assert "s3.access-key-id" not in answer.text, (place, answer.text)
