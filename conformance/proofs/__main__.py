@@ -1,8 +1,7 @@
 """`python -m conformance.proofs [PYTEST ARGUMENT…]`: what continuous integration samples, run whole.
 
-May import the standard library only; the tests are `tests/nodes`, `tests/faults`, `tests/freshness`, `tests/sqlpp`, the
-workloads of locks, wrong bodies of Lance's operations, and, as they have one Spark between
-them, after these and by themselves those of runs of pipelines and of datasets. Takes about two hours on two cores.
+May import the standard library only; the tests are those of `SUITES`, and,
+as they have one Spark between them, after these and by themselves those of `SPARK_SUITES`. Takes about four hours on two cores.
 """
 
 from __future__ import annotations
@@ -28,6 +27,11 @@ WHOLE = {
     "LIMNOS_TEST_READS": "10000",
     "LIMNOS_TEST_STORIES": "60",
     "LIMNOS_TEST_ALTERS": "200",
+    "LIMNOS_TEST_AUDIT": "10000",
+    "LIMNOS_TEST_RESTRICTIONS": "1000",
+    "LIMNOS_TEST_PLANS": "400",
+    "LIMNOS_TEST_FAR_TABLES": "2000",
+    "LIMNOS_TEST_EXPORT": "100000",
 }
 SUITES = (
     "tests/nodes",
@@ -37,6 +41,10 @@ SUITES = (
     "tests/services/test_sqlpp_locking.py",
     "tests/http/lance/test_mutations.py",
     "tests/integration/test_two_faces.py",
+    "tests/integration/test_restricted_scans.py",
+    "tests/http/iceberg/test_federated.py",
+    "tests/http/gravitino/test_source_many.py",
+    "tests/services/test_exchange.py",
 )
 SPARK_SUITES = (
     "tests/pipeline/run",
@@ -44,6 +52,7 @@ SPARK_SUITES = (
     "tests/engine/test_keys.py",
     "tests/engine/test_kills.py",
     "tests/integration/test_two_faces_spark.py",
+    "tests/integration/test_spark_planned.py",
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.rig import Rig
+from tests.faults.rig import BACKENDS, Rig
 from tests.nodes.stores import Cluster
 
 
@@ -18,7 +18,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     found.stop()
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=BACKENDS)
 def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One node for a module's tests on each backend; they keep to names of their own."""
     database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None

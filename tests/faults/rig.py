@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import psycopg
 
@@ -17,11 +18,23 @@ from tests.nodes.process import Process
 from tests.nodes.wire import Answer, Lost, Wire
 from tests.scripted import Scripted
 
+Case = TypeVar("Case")
 FULL = os.environ.get("LIMNOS_TEST_FAULTS", "") == "all"
 """Try the whole matrices, not samples of them."""
+BACKENDS = ("sqlite", "postgresql")
 SETTLED_WITHIN_S = 30
 _MARK = "INSERT INTO access_grant (role_id, object_id, privilege, object_kind, allowed) VALUES (0, -1, 1, 4, TRUE)"
 _MARKED = "SELECT 1 FROM access_grant WHERE object_id = -1"
+
+
+def on_backends(cases: Sequence[tuple[Case, str]]) -> list[tuple[str, Case, str]]:
+    """Put each case before both backends, or in a sample before one of them in turn; the first word is the parameter of `rig`."""
+    return [
+        (backend, *case)
+        for turn, backend in enumerate(BACKENDS)
+        for number, case in enumerate(cases)
+        if FULL or number % len(BACKENDS) == turn
+    ]
 
 
 class Rig:
@@ -83,8 +96,13 @@ class Rig:
 
     # -- faults ----------------------------------------------------------------------------------------------------
 
-    def arm(self, point: str, *, count: int = 1, stop: bool = False) -> None:
-        """Let the node kill itself, or stop, the count-th time that it reaches a point from now on."""
+    def arm(self, point: str, *, count: int = 1, stop: bool = False, after_audit: bool = True) -> None:
+        """Let the node kill itself, or stop, the count-th time that it reaches a point from now on.
+
+        What the audit has still to tell is told before, lest the node's own work be the first to reach the point.
+        """
+        if after_audit and self.node.is_ready:
+            assert self.admin.ask("GET", "/api/limnos/v1/audit?limit=1").status == 200
         draft = self._armed.with_suffix(".draft")
         draft.write_text(f"{point}:{count}{':stop' if stop else ''}")
         draft.rename(self._armed)

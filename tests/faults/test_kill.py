@@ -18,7 +18,7 @@ from tests.faults.mutations import (
     tables_commit,
     transaction,
 )
-from tests.faults.rig import FULL, Rig
+from tests.faults.rig import BACKENDS, FULL, Rig, on_backends
 from tests.faults.whole import complaints
 
 EVERY = 1 if FULL else 6
@@ -40,10 +40,16 @@ SAMPLE = [pair for pair in MATRIX if (KILLED.index(pair[0]) + POINTS.index(pair[
 def test_sample_has_every_kind_and_point() -> None:
     """However few of the matrix are tried, each mutation and each point is among them."""
     assert {mutation for mutation, _ in SAMPLE} == set(KILLED)
-    assert {point for _, point in SAMPLE} == set(POINTS)
+    for backend in BACKENDS:
+        assert {point for on, _, point in on_backends(SAMPLE) if on == backend} == set(POINTS)
 
 
-@pytest.mark.parametrize("mutation,point", SAMPLE, ids=lambda value: getattr(value, "__name__", value))
+def named(value: object) -> str:
+    """Tell a parameter in the name of a test."""
+    return str(getattr(value, "__name__", value))
+
+
+@pytest.mark.parametrize("rig,mutation,point", on_backends(SAMPLE), ids=named, indirect=["rig"])
 def test_killed_mutation_is_whole_or_absent(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
     """A node killed inside a mutation leaves all of it after the commit, nothing before; and it can be done again."""
     case = mutation(rig)
@@ -70,7 +76,7 @@ BETWEEN = [
 ] + [(mutation, "file-written:2") for mutation in (tables_commit, transaction, run_publish)]
 
 
-@pytest.mark.parametrize("mutation,point", BETWEEN, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize("rig,mutation,point", on_backends(BETWEEN), ids=named, indirect=["rig"])
 def test_killed_between_operations(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
     """A node killed between the operations of one transaction, or between its files, leaves nothing of it."""
     case = mutation(rig)

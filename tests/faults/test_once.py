@@ -14,7 +14,7 @@ from limnos.model.uuids import new_uuid
 from tests.faults.cutter import Cutter, When
 from tests.faults.keyed import CASES, Asked, table_commit, table_create
 from tests.faults.mutations import owner_set
-from tests.faults.rig import FULL, Rig
+from tests.faults.rig import FULL, Rig, on_backends
 from tests.faults.whole import complaints
 from tests.nodes.wire import Answer, Lost, Wire, table_path
 
@@ -90,8 +90,11 @@ def test_lost_answer_is_given_again(rig: Rig, cutter: Cutter, operation: str, wh
     assert complaints(rig.database) == []
 
 
-@pytest.mark.parametrize("point", ["before-commit", "after-commit"])
-@pytest.mark.parametrize("operation", KILLED)
+@pytest.mark.parametrize(
+    "rig,operation,point",
+    on_backends([(each, point) for point in ("before-commit", "after-commit") for each in KILLED]),
+    indirect=["rig"],
+)
 def test_key_outlives_the_node(rig: Rig, operation: str, point: str) -> None:
     """A node that is killed before or after its commit: the next one answers the repeated request, which was carried out once."""
     asked, text = CASES[operation](rig), key()

@@ -24,6 +24,8 @@ class Process:
         self.database = database
         self.env = env or {}
         self.uri = ""
+        self.is_ready = False
+        """Whether it was waited for until it served, and was not ended since."""
         self._running: subprocess.Popen[str] | None = None
 
     @property
@@ -48,7 +50,7 @@ class Process:
         if uri is None:
             self.kill()
             raise AssertionError(f"the server did not start:\n{self.log.read_text()[-4000:]}")
-        self.uri = uri
+        self.uri, self.is_ready = uri, True
         return self
 
     def spawn(self) -> subprocess.Popen[str]:
@@ -103,6 +105,7 @@ class Process:
         if self._running is not None and self._running.stdout is not None:
             self._running.stdout.close()
         self._running = None
+        self.is_ready = False
 
 
 def _state(pid: int) -> str:

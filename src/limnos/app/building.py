@@ -278,6 +278,7 @@ def build(settings: Settings) -> Built:
     believes_basic = settings.access.authentication == "simple"
     upkeep = Upkeep(
         store,
+        gate,
         keep_ms=settings.store.change_retention_s * 1000,
         allowed=allowed,
         warehouse=warehouse_of(settings),

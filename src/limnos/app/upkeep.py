@@ -16,6 +16,7 @@ from limnos.services.trash import trash_sweep
 from limnos.services.work import Work
 from limnos.store.audit import EXPIRED_AT_ONCE, lines_expire
 from limnos.store.reports import reports_expire
+from limnos.store.tasks import task_counts, task_due
 from limnos.store.upkeep import feed_prune, orphans_sweep
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from limnos.store.interface import Store
     from limnos.store.tasks import Task
     from limnos.store.tx import Tx
+    from limnos.view.gate import Gate
 
 log = get_logger("limnos.upkeep")
 LEASE_MS = 300_000
@@ -50,11 +52,20 @@ class Upkeep:
     """Runs tasks when woken, at least now and then."""
 
     def __init__(
-        self, store: Store, *, keep_ms: int, allowed: Allowed, warehouse: str, keep_runs_ms: int, debris_ms: int = 0
+        self,
+        store: Store,
+        gate: Gate,
+        *,
+        keep_ms: int,
+        allowed: Allowed,
+        warehouse: str,
+        keep_runs_ms: int,
+        debris_ms: int = 0,
     ) -> None:
         self.allowed = allowed
         self.warehouse = warehouse
         self.store = store
+        self.gate = gate
         self.keep_ms = keep_ms
         self.keep_runs_ms = keep_runs_ms
         self.debris_ms = debris_ms
@@ -123,7 +134,13 @@ class Upkeep:
         return 0 if self.audit is None else lines_expire(tx, keep_ms=self.audit.rules.keep_ms)
 
     async def run_one(self, *, among_long: bool = False) -> bool:
-        """Run the oldest due task of those that take long, or of the others; says whether there was one."""
+        """Run the oldest due task of those that take long, or of the others; says whether there was one.
+
+        It is looked for by a read: a node that has nothing to do takes no lock of the store.
+        """
+        now_ms = self.store.time.now_ms()
+        if not await self.gate.look_up(lambda: task_due(now_ms, kinds=LONG, among=among_long)):
+            return False
         task = await self.store.submit(
             self._permit, lambda tx: tx.tasks.lease(lease_ms=LEASE_MS, kinds=LONG, among=among_long)
         )
@@ -169,7 +186,7 @@ class Upkeep:
 
     async def count(self) -> None:
         """Count what waits and what was given up, for the metric."""
-        counts = await self.store.submit(self._permit, lambda tx: tx.tasks.counts())
+        counts = await self.gate.look_up(task_counts)
         WAITING.clear()
         WAITING.update({(kind, state): number for (kind, state), number in counts.items() if state != "done"})
 

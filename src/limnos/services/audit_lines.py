@@ -18,7 +18,7 @@ from limnos.model.audit import Line
 from limnos.model.errors import LimnosError, Unavailable
 from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import upkeep_permit
-from limnos.store.audit import lines_collect, lines_put
+from limnos.store.audit import lines_collect, lines_due, lines_put
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from limnos.services.defaults import AuditRules
     from limnos.store.interface import Store
+    from limnos.view.gate import Gate
 
 log = get_logger("limnos.audit")
 WAITING_MAX: Final = 20_000
@@ -58,9 +59,10 @@ class _Sample:
 class AuditLines:
     """What a node adds to the audit beside its changes."""
 
-    def __init__(self, store: Store, rules: AuditRules) -> None:
+    def __init__(self, store: Store, gate: Gate, rules: AuditRules) -> None:
         self.rules = rules
         self.store = store
+        self.gate = gate
         self.takes_reads = rules.reads_one_in > 0
         self.takes_refusals = rules.refusals_one_in > 0
         self.is_on = self.takes_reads or self.takes_refusals
@@ -149,6 +151,6 @@ class AuditLines:
 
     async def collect(self) -> bool:
         """Make lines of some changes that have none yet; says whether there may be more, made before this call."""
-        if not self.rules.changes:
+        if not self.rules.changes or not await self.gate.look_up(lines_due):
             return False
         return await self.store.submit(self._permit, lines_collect)

@@ -152,6 +152,14 @@ class _Told(NamedTuple):
     change: Change | None = None
 
 
+def lines_due() -> Load[bool]:
+    """Say whether there are changes or notes that have no lines yet."""
+    rows = yield BEHIND, {"zones": 1}
+    if not rows:
+        rows = yield NOTES, {"limit": 1}
+    return bool(rows)
+
+
 def lines_collect(tx: Tx) -> bool:
     """Make lines of the next changes and notes; says whether there may be more. The permit's zone is 0."""
     told, reached = _changes(tx)

@@ -93,6 +93,22 @@ def tasks_read(state: str, *, after: int, limit: int) -> Load[list[TaskRow]]:
     return [TaskRow(*row) for row in rows]
 
 
+def task_due(now_ms: int, *, kinds: Sequence[str], among: bool) -> Load[bool]:
+    """Say whether a task of these kinds waits for a worker, or one of all but these."""
+    rows = yield DUE, _due(now_ms, kinds, among=among)
+    return bool(rows)
+
+
+def task_counts() -> Load[dict[tuple[str, str], int]]:
+    """Count tasks by kind and state."""
+    rows = yield COUNTS, {}
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+def _due(now_ms: int, kinds: Sequence[str], *, among: bool) -> dict[str, Value]:
+    return {"now": now_ms, "kinds": json.dumps(kinds), "among": among}
+
+
 class TaskWrites:
     """What mutations and workers do to tasks."""
 
@@ -112,7 +128,7 @@ class TaskWrites:
 
     def lease(self, *, lease_ms: int, kinds: Sequence[str] = (), among: bool = False) -> Task | None:
         """Take the oldest due task of these kinds for a while, or of all but these; None when there is none or another worker was faster."""
-        rows = self.tx.rows(DUE, {"now": self.tx.now_ms, "kinds": json.dumps(kinds), "among": among})
+        rows = self.tx.rows(DUE, _due(self.tx.now_ms, kinds, among=among))
         if not rows:
             return None
         taken = self.tx.count(LEASE, {"id": rows[0][0], "until": self.tx.now_ms + lease_ms, "now": self.tx.now_ms})
@@ -164,7 +180,3 @@ class TaskWrites:
     def of_kind(self, kind: str) -> list[tuple[int, str, bool]]:
         """Read the tasks of a kind: id, what it was told, and whether it has ended."""
         return [(row[0], row[1], bool(row[2])) for row in self.tx.rows(OF_KIND, {"kind": kind})]
-
-    def counts(self) -> dict[tuple[str, str], int]:
-        """Count tasks by kind and state."""
-        return {(row[0], row[1]): row[2] for row in self.tx.rows(COUNTS, {})}

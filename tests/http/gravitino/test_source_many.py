@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
 import struct
@@ -32,10 +33,10 @@ from tests.scripted import Told, scripted
 
 pytestmark = pytest.mark.integration
 
-MANY, CROWD = 2000, 64
+MANY, CROWD = int(os.environ.get("LIMNOS_TEST_FAR_TABLES", "500")), 64
 SHOWN = f"{API}/lake/catalogs/shown"
 NAMES = [f"t{at:04}" for at in range(MANY)]
-FEW = ("t0007", "t1999")
+FEW = (NAMES[7], NAMES[-1])
 _THRIFT = re.compile(rb"\x80\x01\x00\x01\x00\x00\x00.([a-z_]+)", re.DOTALL)
 
 
@@ -100,7 +101,7 @@ def _postgresql(request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
         connection.execute("CREATE SCHEMA sales")
         connection.execute("SELECT set_config('client_min_messages', 'warning', false)")
         connection.execute(
-            "DO $$ BEGIN FOR n IN 0..1999 LOOP EXECUTE format('CREATE TABLE sales.t%s (id bigint)', lpad(n::text, 4, '0')); END LOOP; END $$"
+            f"DO $$ BEGIN FOR n IN 0..{MANY - 1} LOOP EXECUTE format('CREATE TABLE sales.t%s (id bigint)', lpad(n::text, 4, '0')); END LOOP; END $$"
         )
     with (
         bridge_to(database) as bridge,

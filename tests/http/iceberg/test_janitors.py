@@ -14,6 +14,7 @@ from limnos.config.settings import Server, Settings
 from limnos.model.errors import CannotStart
 from limnos.model.uuids import new_uuid
 from limnos.services.janitors import GRACE_MS, JANITOR, MARK, JanitorPayload
+from limnos.store.tasks import task_counts
 from tests.http.driver import Node
 from tests.http.iceberg.wire import commit, files_of, local, make_space, make_table, set_properties, table_path
 
@@ -257,7 +258,7 @@ def test_round_is_on_the_list_of_every_server(node: Node) -> None:
         node.runner.run(node.built.upkeep.sweep())
     clean(node)
 
-    counts = node.runner.run(node.built.services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.counts()))
+    counts = node.runner.run(node.built.upkeep.gate.look_up(task_counts))
 
     assert counts[JANITOR, "waiting"] == 1
     assert set(counts.values()) == {1}
