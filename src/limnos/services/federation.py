@@ -13,9 +13,9 @@ from limnos.access.actions import Action
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.shadows import require_there, seek, shadow_make, stand_in
+from limnos.services.source_moves import moving, shadow_follow
 from limnos.services.source_objects import Seen, above_of, leaves_seen, refuse_protected, shadow_drop
 from limnos.services.source_schemas import schemas_seen
-from limnos.services.source_tables import moving, shadow_follow
 from limnos.services.sources import ask, origin_of
 from limnos.sources.connectors.capabilities import Names, with_rest
 from limnos.sources.connectors.registry import NEVER, TO_READERS, VENDED

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.services.shadows import require_there, seek
+from limnos.services.source_moves import moving, shadow_follow
 from limnos.services.source_objects import dropped_in_source, leaves_seen, made_in_source
-from limnos.services.source_tables import moving, shadow_follow
 from limnos.services.sources import ask
 from limnos.sources.connectors.capabilities import with_views
 
