@@ -59,7 +59,7 @@ class _Sample:
 class AuditLines:
     """What a node adds to the audit beside its changes."""
 
-    def __init__(self, store: Store, gate: Gate, rules: AuditRules) -> None:
+    def __init__(self, store: Store, gate: Gate, *, rules: AuditRules) -> None:
         self.rules = rules
         self.store = store
         self.gate = gate

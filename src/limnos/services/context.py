@@ -117,7 +117,7 @@ class Services:
         self.scan_turns, self.scan_flights = NoTurns(), Flights()
         self.sqlpp_requests = Requests(gate, store)
         self.recent, self.lines = RecentMetadata(), Lines()
-        self.audit = AuditLines(store, gate, defaults.audit)
+        self.audit = AuditLines(store, gate, rules=defaults.audit)
         self.reports = Reports(store, keep_ms=defaults.keep_reports_ms, sample=defaults.reports_sample)
         self.repeats = Lines()  # of requests with the same key
         self.watch = Watch(gate, store)
