@@ -6,15 +6,18 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import cast
 
+import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from limnos.app import chores as module
 from limnos.app.chores import ChoreProcesses
-from limnos.formats.iceberg import metadata
+from limnos.formats.iceberg import metadata, read_restrictions
 from limnos.formats.iceberg.chores import CHORES
-from limnos.model.errors import BadRequest, CommitConflict, Unavailable
+from limnos.model.errors import BadRequest, CommitConflict, Unavailable, Unsupported
 from tests.formats.iceberg.samples import appended, table
 
 BODY = metadata.encode(appended(3))
@@ -100,6 +103,34 @@ def test_a_refusal_is_told(run: Callable[..., object], request_body: bytes, erro
     with pytest.raises(error) as caught:
         CHORES[COMMIT](metadata.encode(table()), request_body, TERMS)
     assert told == str(caught.value)
+
+
+def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_path: Path) -> None:
+    """A file that cannot be shown to a bound reader is refused without its name, which stands in the log with what was wrong."""
+    place = tmp_path.resolve()
+    (place / "City=Rome.parquet").write_bytes(b"no file of that kind")
+    at = f"file://{place}/City=Rome.parquet"
+    file = {
+        "content": "data", "file-path": at, "file-format": "parquet", "partition": [], "spec-id": 0, "record-count": 1, "file-size-in-bytes": 20,
+    }  # fmt: skip
+    shape = {"metadata": read_restrictions.reading_shape(table()), "row_filter": None, "masks": {}}
+    asked = {
+        "shape": shape, "task": {"data-file": file}, "deletes": [], "root": f"file://{place}", "into": f"file://{place}/shown", "name": "n",
+        "properties": {}, "kept": [], "open_within": [str(place)],
+    }  # fmt: skip
+
+    async def story(chores: ChoreProcesses) -> str:
+        with pytest.raises(Unsupported) as caught:
+            await chores.do("restrict-file", msgspec.json.encode(asked))
+        return str(caught.value)
+
+    with capture_logs() as logs:
+        told = run(story)
+
+    (line,) = [each for each in logs if each["event"] == "a chore was refused"]
+    assert "Rome" not in str(told)
+    assert at in line["cause"]
+    assert "Parquet" in line["cause"]
 
 
 def test_who_stops_waiting_ends_the_work(run: Callable[..., object]) -> None:

@@ -20,6 +20,7 @@ from limnos.formats.iceberg.read_restrictions import reading_shape
 from limnos.formats.scans.portions import TOLD_BYTES_MAX, TOLD_TOO_MUCH
 from limnos.formats.scans.request import ScanRequest
 from limnos.model.errors import BadRequest, InvalidTable, MissingFile, StorageFailed, Unsupported
+from limnos.services.chores import is_heavy
 from limnos.services.credentials import Vended, wanted_of
 from limnos.services.parallel import each_of
 from limnos.services.places import SET_ASIDE
@@ -74,7 +75,8 @@ async def scan_shown(ctx: Context, scanned: Scanned, *, bound: Bound) -> Shown:
     residual = await _residual(ctx, scanned, aim=scan.aim)
     found: list[bytes] = []
     if residual != b"false":
-        showing = _Showing(ctx, scanned, bound=bound, query=query, into=into, residual=residual)
+        shape = await _shape(ctx, scanned, bound=bound, query=query)
+        showing = _Showing(ctx, scanned, shape=shape, into=into, residual=residual)
         with _unnamed(scanned):
             needed = await scan.needed()
         for part in scan.parts(needed):
@@ -82,6 +84,18 @@ async def scan_shown(ctx: Context, scanned: Scanned, *, bound: Bound) -> Shown:
                 told = await scan.tasks(part)
             found.append(await showing.files(told))
     return Shown(Told(b",".join(filter(None, found)), b"", 0), into)
+
+
+async def _shape(ctx: Context, scanned: Scanned, *, bound: Bound, query: str) -> Json:
+    """Return what the table's files are read with, and what becomes of them. `query` tells one query from others."""
+    document = scanned.document
+    if is_heavy(document):
+        (told,) = await ctx.services.chores.do("iceberg-reading-shape", document.body)
+        metadata: Json = msgspec.json.decode(told)
+    else:
+        metadata = reading_shape(iceberg_metadata.decode(document.body))
+    salt = query if bound.is_local else ""
+    return {"metadata": metadata, "row_filter": bound.row_filter, "masks": bound.masks, "salt": salt}
 
 
 async def _residual(ctx: Context, scanned: Scanned, *, aim: Aim) -> bytes:
@@ -107,14 +121,11 @@ def _unnamed(scanned: Scanned) -> Iterator[None]:
 
 
 class _Showing:
-    """Has the files of one scan shown as its reader may see them. `query` tells one query from others, `residual` is the reader's own filter."""
+    """Has the files of one scan shown as its reader may see them. `shape` is what they are read with, `residual` the reader's own filter."""
 
-    def __init__(self, ctx: Context, scanned: Scanned, *, bound: Bound, query: str, into: str, residual: bytes) -> None:
-        self._ctx, self._scanned, self._into, self._residual = ctx, scanned, into, msgspec.Raw(residual)
-        self._shape: Json = {
-            "metadata": reading_shape(iceberg_metadata.decode(scanned.document.body)), "row_filter": bound.row_filter, "masks": bound.masks,
-            "salt": query if bound.is_local else "",
-        }  # fmt: skip
+    def __init__(self, ctx: Context, scanned: Scanned, *, shape: Json, into: str, residual: bytes) -> None:
+        self._ctx, self._scanned, self._shape = ctx, scanned, shape
+        self._into, self._residual = into, msgspec.Raw(residual)
         ids = field_ids_of(scanned.document.body)
         self._wanted = {ids[each] for each in scanned.asked.stats_fields or () if each in ids}
         self._told_bytes = 0

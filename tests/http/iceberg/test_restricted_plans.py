@@ -11,8 +11,8 @@ import pytest
 
 from limnos.formats.scans import portions
 from limnos.formats.scans import tasks as planned
-from limnos.services import restricting
-from tests.http.driver import Answer, Node, grant
+from limnos.services import chores, restricting
+from tests.http.driver import OWN, Answer, Node, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import Written, paths_of
 from tests.http.iceberg.test_plans import deep, steer
@@ -75,9 +75,11 @@ def table(lake: Node) -> Shown:
     return Shown(lake)
 
 
-def test_rows_that_are_left(table: Shown) -> None:
-    """Every file of every portion is told once, with the rows that are left, masked, and the reader's own filter as it came."""
+@pytest.mark.parametrize("document_bytes_max", [10, 1 << 20])
+def test_rows_that_are_left(table: Shown, monkeypatch: pytest.MonkeyPatch, document_bytes_max: int) -> None:
+    """Every file of every portion is told once, with the rows that are left, masked, and the reader's own filter as it came; however large the table's metadata."""
     steer(table.node, scan_files_max=1)
+    monkeypatch.setattr(chores, "DOCUMENT_BYTES_MAX", document_bytes_max)
     asked = {"type": "gt", "term": "id", "value": 3}
 
     answer = table.seen(filter=asked, stats_fields=["id", "card"])
@@ -202,3 +204,21 @@ def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> 
     assert [(each.status, "shorten the filter" in words(each)) for each in (refused, part)] == [(406, True)] * 2
     assert files == []
     assert table.seen(filter={"type": "eq", "term": "id", "value": 1}).status == 200
+
+
+def test_a_plan_from_before(table: Shown) -> None:
+    """A plan that was begun before a restriction binds its maker is refused, and so are its tasks; it may be cancelled, and begun anew."""
+    node, name = table.node, f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/eu"
+    steer(node, scan_files_max=1)
+    node.done("DELETE", name)
+    planned = table.seen().json()
+    at, task = f"{table.path}/plan/{planned['plan-id']}", {"plan-task": planned["plan-tasks"][0]}
+    assert node.post(f"{table.path}/tasks", task, user="bob").status == 200
+
+    assert restrict(node, filter="City = 'Rome'").status == 200
+
+    for answer in (node.get(at, user="bob"), node.post(f"{table.path}/tasks", task, user="bob")):
+        assert answer.status == 403
+        assert "read-restricted-use-server-planning" in words(answer)
+    assert node.delete(at, user="bob").status == 204
+    assert {row["City"] for row in table.rows(table.seen())} == {"Rome"}

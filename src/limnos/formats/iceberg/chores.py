@@ -185,6 +185,11 @@ def restricted(body: bytes, bound: bytes) -> list[bytes]:
     return [iceberg_metadata.encode(read_restrictions.restricted(iceberg_metadata.decode(body), terms))]
 
 
+def reading_shape(body: bytes) -> list[bytes]:
+    """Reduce a document to what its files are read with."""
+    return [msgspec.json.encode(read_restrictions.reading_shape(iceberg_metadata.decode(body)))]
+
+
 CHORES: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-commit": commit,
     "iceberg-commit-create": commit_create,
@@ -195,6 +200,7 @@ CHORES: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-scan-mode": scan_mode,
     "iceberg-filter": filter_read,
     "iceberg-restricted": restricted,
+    "iceberg-reading-shape": reading_shape,
     "iceberg-view-create": view_create,
     "iceberg-view-commit": view_commit,
     "iceberg-view-register": view_register,
