@@ -69,12 +69,16 @@ class Lines:
         try:
             self._process.stdin.write(json.dumps([verb, list(arguments)]) + "\n")
             self._process.stdin.flush()
-            answer = json.loads(self._answers.get(timeout=_ANSWER_S))
+            line = self._answers.get(timeout=_ANSWER_S)
         except queue.Empty:
             self._process.kill()
             raise Refused(f"no answer within {_ANSWER_S} s: ended") from None
         except OSError:
             raise Refused("its process has ended") from None
+        if not line:
+            self._answers.put(line)  # it stays ended
+            raise Refused("its process has ended")
+        answer = json.loads(line)
         if "error" in answer:
             raise Refused(answer["error"])
         return answer.get("told")
@@ -113,4 +117,4 @@ def _pump(lines: IO[str] | None, answers: queue.Queue[str]) -> None:
     with lines:
         for line in lines:
             answers.put(line)
-    answers.put('{"error": "its process has ended"}')
+    answers.put("")

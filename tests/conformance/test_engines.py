@@ -17,6 +17,7 @@ from conformance.engines.checks import Checks, Lake
 from conformance.engines.driver import ABSENT, Driver, Levels, Place, SqlDriver
 from conformance.engines.drivers.pyiceberg_driver import Engine as Witness
 from conformance.engines.drivers.spark_sql import SparkSql
+from conformance.engines.foreign import Foreign
 from conformance.engines.host import answer
 from conformance.engines.page import block
 from conformance.engines.remote import Refused, Remote
@@ -287,6 +288,45 @@ def test_an_engine_that_ends(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="has ended"):
         remote.ask("read")
     remote.stop()
+
+
+PROGRAM = """#!{python}
+import json, sys
+for line in sys.stdin:
+    with open("asked", "a") as asked:
+        asked.write(line)
+    told = [{{"city": "Oslo", "id": 1}}] if '"read"' in line else None
+    print(json.dumps({{"told": told}}), flush=True)
+"""
+
+
+def test_a_program_of_another_language_is_asked_in_icebergs_words(tmp_path: Path) -> None:
+    """It is given settings by name, schemas as Iceberg writes them and rows by their columns' names; columns come back in the order asked for."""
+    program = tmp_path / "program"
+    program.write_text(PROGRAM.format(python=sys.executable))
+    program.chmod(0o755)
+
+    class Engine(Foreign):
+        section = "iceberg-go"
+
+        def built(self) -> Path:
+            return program
+
+    engine = Engine()
+    engine.start(Place(uri="http://h:1/iceberg", warehouse="other", tokens={"admin": "t1"}, work=tmp_path))
+    engine.be("admin")
+    engine.create_typed(["a"], "t")
+    engine.append_typed(["a"], "t", FIRST[:1])
+    assert engine.read(["a"], "t", ["id", "city"]) == [[1, "Oslo"]]
+    engine.stop()
+
+    opened, created, appended, _ = map(json.loads, (tmp_path / "asked").read_text().splitlines())
+    assert opened[1][0]["properties"] == {
+        "type": "rest", "uri": "http://h:1/iceberg", "warehouse": "other", "token": "t1",
+    }  # fmt: skip
+    assert (created[0], created[1][0]["day"]) == ("create", "at")
+    assert [each["name"] for each in created[1][0]["schema"]["fields"]] == list(TYPED)
+    assert appended[1][0]["rows"][0]["place"] == {"x": 1, "label": "here"}
 
 
 def test_rows_are_the_same_however_they_are_told() -> None:

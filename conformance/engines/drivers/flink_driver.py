@@ -88,6 +88,9 @@ class Engine(SqlDriver):
     def moment(self, text: str, kind: str) -> str:
         return f"CAST(TIMESTAMP '{text}' AS {self.types[kind]})"
 
+    def list_of(self, items: list[str]) -> str:
+        return super().list_of(items) if items else f"CAST(ARRAY_REMOVE(ARRAY[''], '') AS {self.types['list']})"
+
     def read_at(self, levels: Levels, name: str, snapshot: int) -> list[Row]:
         return self.ask(f"SELECT id, city FROM {self.table(levels, name)} /*+ OPTIONS('snapshot-id'='{snapshot}') */")
 
