@@ -21,12 +21,12 @@ from conformance.engines.world import REMOTE, place_of, witness_of
 from tests.objects import Objects
 
 ENGINES: dict[str, Start] = {
+    "spark41": hosted("spark41"),
+    "spark35": hosted("spark35", "pyspark35"),
     "pyiceberg": hosted("pyiceberg", "pyiceberg-core"),
     "duckdb": hosted("duckdb"),
     "daft": hosted("daft", "daft", "pyiceberg-core"),
     "polars": hosted("polars", "polars", "pyiceberg-core"),
-    "spark41": hosted("spark41"),
-    "spark35": hosted("spark35", "pyspark35"),
     "sail": hosted("sail", "pysail"),
     "chdb": hosted("chdb", "chdb"),
     "trino": hosted("trino"),
@@ -41,7 +41,7 @@ DEEPER: dict[str, Callable[[Lake], list[Check]]] = {
     "trino": trino.run,
 }
 """What is asked of one engine alone."""
-REMOTE_ENGINES = ("pyiceberg", "duckdb", "daft", "polars", "spark41", "trino", "flink", "flink2")
+REMOTE_ENGINES = ("spark41", "spark35", "pyiceberg", "duckdb", "daft", "polars", "trino", "flink", "flink2")
 """Those that take credentials from the catalog."""
 
 

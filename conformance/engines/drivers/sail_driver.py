@@ -45,7 +45,6 @@ class Engine(SparkSql):
         host, port = server.listening_address
         self.spark = SparkSession.builder.remote(f"sc://{host}:{port}").create()
         self.spark.conf.set("spark.sql.session.timeZone", "UTC")
-        self.spark.conf.set("spark.sql.warehouse.dir", str(place.work.parent / "data" / "warehouse" / place.warehouse))
 
     def layout(self, *, typed: bool) -> str:
         """Of deletes beside files it writes those by value alone, and none for lists: it rewrites files."""
