@@ -24,6 +24,8 @@ ENDPOINTS: Final = (
     "gcs.token-service-endpoint",
 )  # fmt: skip
 """Properties of catalogs that name an object store's address, or that of who gives out keys to it, as Iceberg and Gravitino call them."""
+HOSTS: Final = ("adls.account-host",)
+"""Those that name a host alone, which is asked over TLS."""
 STORAGE: Final = "storage"
 """Of a catalog: which storage of the server's settings says how its files are reached."""
 _REGIONS: Final = ("s3.region", "client.region", "s3-region")
@@ -37,6 +39,7 @@ _PUBLIC: Final = re.compile(
     r"|[a-z0-9]+(?:\.eu)?\.r2\.cloudflarestorage\.com"
 )
 """Object stores of the public clouds; narrow, as some names below these domains lead into private networks."""
+_HOST: Final = re.compile(r"[A-Za-z0-9.-]+(?::[0-9]{1,5})?")
 _SCHEME_ALONE: Final = re.compile("([a-z0-9]+)://")
 
 
@@ -87,8 +90,10 @@ class Allowed(NamedTuple):
 
     def check_endpoints(self, properties: Mapping[str, str]) -> None:
         """Raise BadRequest, naming the flag, for properties that would make the server talk to somebody else."""
-        for name in ENDPOINTS:
+        for name in (*ENDPOINTS, *HOSTS):
             endpoint = properties.get(name)
+            if endpoint and name in HOSTS and _HOST.fullmatch(endpoint):
+                endpoint = f"https://{endpoint}"
             if endpoint and not self._allows(endpoint):
                 raise BadRequest(
                     f"Property '{name}' is {endpoint[:200]!r}, an object store that this server does not talk to: use a public one, "

@@ -3,7 +3,7 @@
 May import `model`, this room's locations and errors, and fsspec. Must not know local paths. fsspec's shorthands are kept
 out: locations are parsed here, so its chained URLs, globs and caches of listings never see one.
 
-S3 and Google's store are configured by a catalog's properties, under Iceberg's names or Gravitino's, Iceberg's first; what they leave open
+S3, Google's store and Azure's are configured by a catalog's properties, under Iceberg's names or Gravitino's, Iceberg's first; what they leave open
 comes from the environment, as for every client of theirs. Other stores take their credentials from the environment.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _PACKAGES: Final = {
     "s3": "pip install 'limnos[s3]'",
     "gs": "pip install 'limnos[gcs]'",
-    "abfs": "pip install adlfs",
+    "abfs": "pip install 'limnos[adls]'",
     "oss": "pip install ossfs",
 }
 _S3_NAMES: Final = {
@@ -45,7 +45,16 @@ _GS_NAMES: Final = {
     "endpoint": ("gcs.service.host", "gcs-endpoint"),
     "project": ("gcs.project-id",),
 }
-_NAMES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {"s3": _S3_NAMES, "gs": _GS_NAMES}
+_ABFS_NAMES: Final = {
+    "account_name": ("adls.account-name", "azure-storage-account-name"),
+    "account_key": ("adls.account-key", "azure-storage-account-key"),
+    "account_host": ("adls.account-host",),
+    "sas_token": ("adls.sas-token",),
+    "tenant": ("adls.tenant-id", "azure-tenant-id"),
+    "client": ("adls.client-id", "azure-client-id"),
+    "secret": ("adls.client-secret", "azure-client-secret"),
+}
+_NAMES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {"s3": _S3_NAMES, "gs": _GS_NAMES, "abfs": _ABFS_NAMES}
 _WRITTEN: Final = ("LastModified", "last_modified", "updated", "mtime")
 _GS_SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _CONNECT_TIMEOUT_S: Final = 5
@@ -99,10 +108,10 @@ class RemoteFiles:
 
     def __init__(self, scheme: str, *, root: str, options: Options) -> None:
         self._class = _class_of(scheme)
-        arguments = _arguments(scheme, dict(options.values))
         account = self._class._get_kwargs_from_urls(root)  # noqa: SLF001 - how fsspec itself opens URLs
+        arguments = _arguments(scheme, {**dict(options.values), **_words_of(account)})
         # No instance of fsspec's own cache: those are shared with whoever else uses fsspec in this process.
-        self._fs = self._class(**account, **arguments, use_listings_cache=False, skip_instance_cache=True)
+        self._fs = self._class(**(arguments | account), use_listings_cache=False, skip_instance_cache=True)
         self._fs.retries = _ATTEMPTS
         pipe = getattr(self._fs, "_pipe_file", self._fs.pipe_file)
         self._creates = "mode" in inspect.signature(pipe).parameters
@@ -144,7 +153,7 @@ class RemoteFiles:
 
     def below(self, location: str) -> Iterator[str]:
         path = self._path(location)
-        scheme = parse(location).scheme
+        place = parse(location)
         try:
             found = cast("list[str]", self._fs.find(path))
         except Exception as error:
@@ -153,7 +162,7 @@ class RemoteFiles:
             raise trouble.failed("list", location, error, remote=True) from error
         for each in found:
             if each != path:  # an object of the very name lies not below it
-                yield f"{scheme}://{each}"
+                yield f"{place.scheme}://{place.authority}/{each.partition('/')[2]}"
 
     def delete(self, location: str) -> None:
         path = self._path(location)
@@ -242,10 +251,34 @@ def _entry_of(name: str, told: Mapping[str, object]) -> Entry:
     )
 
 
+def _words_of(account: Mapping[str, object]) -> dict[str, str]:
+    return {key: value for key, value in account.items() if isinstance(value, str)}
+
+
 def _arguments(scheme: str, values: dict[str, str]) -> dict[str, object]:
     if scheme == "s3":
         return _s3_arguments(values)
-    return _gs_arguments(values) if scheme == "gs" else {}
+    if scheme == "gs":
+        return _gs_arguments(values)
+    return _abfs_arguments(values) if scheme == "abfs" else {}
+
+
+def _abfs_arguments(values: dict[str, str]) -> dict[str, object]:
+    """Spell options as adlfs takes them. A program signs in where the environment says (AZURE_AUTHORITY_HOST), or at Azure."""
+    found: dict[str, object] = {"connection_timeout": _CONNECT_TIMEOUT_S, "read_timeout": _READ_TIMEOUT_S}
+    found |= {key: values[key] for key in ("account_name", "account_host", "sas_token") if key in values}
+    if "sas_token" in values:
+        return found
+    if "account_key" in values:
+        # As one, since the name can't be read off a host that is not Azure's.
+        found["credential"] = {"account_name": values.get("account_name", ""), "account_key": values["account_key"]}
+    elif {"tenant", "client", "secret"} <= values.keys():
+        from azure.identity.aio import ClientSecretCredential
+
+        found["credential"] = ClientSecretCredential(
+            values["tenant"], values["client"], values["secret"], disable_instance_discovery=True
+        )
+    return found
 
 
 def _gs_arguments(values: dict[str, str]) -> dict[str, object]:

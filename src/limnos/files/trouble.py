@@ -21,7 +21,7 @@ from limnos.model.errors import (
 TRIES_MAX: Final = 8
 """How often a name is given that others give and take meanwhile."""
 _PASSING = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
-_CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError"})
+_CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError", "ServiceRequestError", "ServiceResponseError"})
 _NO_SUCH_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
@@ -71,8 +71,10 @@ def is_missing(error: Exception) -> bool:
 
 
 def is_refused(error: BaseException | None) -> bool:
-    """Say whether an error means that this may not be done by who asked; gcsfs says so in words alone."""
-    return isinstance(error, PermissionError) or (isinstance(error, OSError) and str(error).startswith("Forbidden"))
+    """Say whether an error means that this may not be done by who asked; gcsfs says so in words alone, Azure's library by a status."""
+    if isinstance(error, PermissionError) or getattr(error, "status_code", None) in (401, 403):
+        return True
+    return isinstance(error, OSError) and str(error).startswith("Forbidden")
 
 
 def _reason(error: Exception) -> str:

@@ -35,7 +35,7 @@ _NO_SECRETS = frozenset(
     {
         "credential-providers", "credential-cache-expire-ratio", "token-refresh-enabled", "s3-token-expire-in-secs",
         "s3.token-expire-in-secs", "vended-credentials", "s3-token-service-endpoint", "s3.token-service-endpoint",
-        "gcs.token-service-endpoint", "gcs.vended-credentials-enabled",
+        "gcs.token-service-endpoint", "gcs.vended-credentials-enabled", "adls.vended-credentials-enabled",
     }
 )  # fmt: skip
 """Names that sound like secrets and are none."""

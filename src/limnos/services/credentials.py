@@ -21,7 +21,7 @@ from limnos.services.places import place_of
 from limnos.services.shadows import seen
 from limnos.services.table_formats import ICEBERG, LANCE, is_sourced
 from limnos.sources.credentials import Rights
-from limnos.sources.vending import SWITCHES, Given, Giver, asked, giver_of
+from limnos.sources.vending import SWITCHES, Given, Giver, giver_of
 from limnos.store.documents import claims_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -53,9 +53,9 @@ GIVEN = Counter("limnos_table_credentials_total", "Credentials for tables' files
 
 
 class Wanted(NamedTuple):
-    """A role to take on, or an account, narrowed to what opens one place; equal ones get the same credentials."""
+    """Who gives out credentials, narrowed to what opens one place; equal ones get the same credentials."""
 
-    role: Giver
+    giver: Giver
     policy: str
 
 
@@ -78,7 +78,7 @@ class Vendor:
     """Asks STS, each question once at a time, and keeps what it was given for half of its life."""
 
     def __init__(
-        self, *, timeout_s: float, time: Time, ask: Callable[[Giver, str], Given] = asked
+        self, *, timeout_s: float, time: Time, ask: Callable[[Giver, str], Given] = lambda giver, policy: giver.ask(policy)
     ) -> None:  # fmt: skip
         self._shares = Shares(timeout_s=timeout_s)
         self._time = time
@@ -100,7 +100,7 @@ class Vendor:
     def kept(self, wanted: Wanted, *, at_least_ms: int | None = None) -> Given | None:
         """Return credentials that have at least half of their life before them, or so much time."""
         found = self._kept.get(wanted)
-        least = wanted.role.life_s * 500 if at_least_ms is None else at_least_ms
+        least = wanted.giver.life_s * 500 if at_least_ms is None else at_least_ms
         if found is None or found.expires_ms - self._time.now_ms() < least:
             return None
         return found
@@ -118,7 +118,7 @@ class Vendor:
             return await self._new(wanted)
         except LimnosError as error:
             GIVEN["refused",] += 1
-            log.warning("no credentials for a table", role=wanted.role.name, error=error.message, **error.context)
+            log.warning("no credentials for a table", role=wanted.giver.name, error=error.message, **error.context)
             older = self.kept(wanted, at_least_ms=USABLE_MS) if isinstance(error, Unavailable) else None
             if older is None:
                 raise
@@ -134,9 +134,9 @@ class Vendor:
         return await asyncio.shield(task)
 
     async def _fetched(self, wanted: Wanted) -> Given:
-        role = wanted.role
+        giver = wanted.giver
         try:
-            found = await self._shares.run((role.endpoint, role.name), partial(self._ask, role, wanted.policy))
+            found = await self._shares.run((giver.endpoint, giver.name), partial(self._ask, giver, wanted.policy))
         except Unavailable as error:
             if error.context:
                 raise
@@ -265,12 +265,12 @@ def _wanted(seen: Opened) -> Wanted | None:
 def wanted_of(place: Place, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> Wanted | None:
     """Return what is asked of STS; None for a place that the catalog may not use any more, or that no policy can name."""
     properties = place.catalog.properties
-    role = giver_of(properties, parse(location).scheme)
-    if role is None or not is_within(location, place.roots):
+    giver = giver_of(properties, parse(location).scheme)
+    if giver is None or not is_within(location, place.roots):
         return None
     place.allowed.check_use(properties)
-    policy = role.policy_of(normalise(location), rights=rights, open_to_writers=open_to_writers)
-    return None if policy is None else Wanted(role, policy)
+    policy = giver.policy_of(normalise(location), rights=rights, open_to_writers=open_to_writers)
+    return None if policy is None else Wanted(giver, policy)
 
 
 async def new_table_credentials(

@@ -182,7 +182,7 @@ class _Check:
             await self.ctx.services.vendor.given(wanted)
         except LimnosError as error:
             self.is_over = self.is_over or isinstance(error, Unavailable)
-            statement = wanted.role.statement() if isinstance(error, StorageFailed) else None
+            statement = wanted.giver.statement() if isinstance(error, StorageFailed) else None
             self.steps.append(Step("vend", FAILED, error.message, statement))
             return False
         self.steps.append(Step("vend", PASSED, "credentials for one place were given out"))

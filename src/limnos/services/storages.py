@@ -16,7 +16,7 @@ from limnos.services.sealing import Keys
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_CONNECTION: Final = re.compile(r"(?:s3|client|gcs|adls|oss|azure-storage)[.-]")
+_CONNECTION: Final = re.compile(r"(?:s3|client|gcs|adls|oss|azure)[.-]")
 """Properties by which a store is reached, and under whose keys."""
 _SCOPES: Final = ("locations", "metalakes")
 

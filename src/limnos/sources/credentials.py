@@ -237,7 +237,7 @@ def _client(role: Role) -> _Sts:
 def _refused(code: str, error: Exception) -> StorageFailed | Unavailable:
     """Tell who asked that STS said no; what it said is for the log, as it names others' accounts."""
     if code in ("Throttling", "RequestLimitExceeded", "ServiceUnavailable", "InternalFailure", "InternalError", "503"):
-        return _away(error)
+        return away(error)
     return StorageFailed(
         f"The catalog's credentials for tables are refused by its token service ({code or 'without a reason'}): its owner checks {ROLE[1]}, "
         f"{EXTERNAL_ID[1]}, {DURATION[1]} and the keys that take the role on; the server's log has the service's words",
@@ -248,7 +248,7 @@ def _refused(code: str, error: Exception) -> StorageFailed | Unavailable:
 def _failed(error: Exception) -> StorageFailed | Unavailable:
     names = {base.__name__ for base in type(error).__mro__}
     if names & {"HTTPClientError", "ConnectionError", "ReadTimeoutError", "ConnectTimeoutError"}:
-        return _away(error)
+        return away(error)
     return StorageFailed(
         "The catalog's token service can't be asked for credentials for tables: its owner checks s3.region, the keys and "
         f"{STS_ENDPOINT[1]}; the server's log has more",
@@ -256,7 +256,8 @@ def _failed(error: Exception) -> StorageFailed | Unavailable:
     )
 
 
-def _away(error: Exception) -> Unavailable:
+def away(error: Exception) -> Unavailable:
+    """Tell who asked that nobody gives out credentials now; why is for the log."""
     return Unavailable(
         "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or ask "
         "for the table without credentials",

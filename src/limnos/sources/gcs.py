@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.model.errors import BadRequest, StorageFailed, Unavailable, Unsupported
 from limnos.model.sealed import keys_of
-from limnos.sources.credentials import Rights, stated
+from limnos.sources.credentials import Rights, away, stated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,10 +208,7 @@ def _failed(error: Exception) -> StorageFailed | Unavailable:
     from google.auth.exceptions import TransportError  # noqa: PLC0415 - of the extra `gcs`
 
     if isinstance(error, TransportError) or getattr(error, "retryable", False):
-        return Unavailable(
-            "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or ask for the table without credentials",
-            retry_after_s=5, cause=str(error),
-        )  # fmt: skip
+        return away(error)
     return StorageFailed(
         f"The catalog's tokens for tables are refused by its token service: its owner checks {KEY[0]} and what its account may do; the server's log has "
         "the service's words",

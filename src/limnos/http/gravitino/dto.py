@@ -20,6 +20,7 @@ from limnos.names.fullname import FullName, render_quoted
 from limnos.services.filesets import DEFAULT_NAME, UNKNOWN
 from limnos.services.functions import function_told
 from limnos.services.tag_values import allowed_values
+from limnos.sources.adls import AdlsSignature
 from limnos.sources.gcs import GcsToken
 
 if TYPE_CHECKING:
@@ -241,6 +242,9 @@ def credential(found: Vended) -> Json:
             "expireTimeInMs": keys.expires_ms,
             "credentialInfo": {"token": keys.token},
         }
+    if isinstance(keys, AdlsSignature):
+        signature = {"adls-sas-token": keys.token, "azure-storage-account-name": keys.host.partition(".")[0]}
+        return {"credentialType": "adls-token", "expireTimeInMs": keys.expires_ms, "credentialInfo": signature}
     info = {
         "s3-access-key-id": keys.access_key_id, "s3-secret-access-key": keys.secret_access_key,
         "s3-session-token": keys.session_token,

@@ -16,6 +16,8 @@ from limnos.http.response import JSON, NO_STORE, Response
 from limnos.names import iceberg
 from limnos.services import tables
 from limnos.services.credentials import table_credentials, vends
+from limnos.sources.adls import HOST as ADLS_HOST
+from limnos.sources.adls import AdlsSignature
 from limnos.sources.credentials import PATH_STYLE, REGION, S3_ENDPOINT, stated
 from limnos.sources.gcs import HOST, PROJECT, GcsToken
 
@@ -70,15 +72,18 @@ def _entry(vended: Vended, config: object) -> dict[str, object]:
 def config_of(vended: Vended, scope: Scope, *, levels: Levels, renewed: bool = True) -> dict[str, str]:
     """Spell credentials as clients are configured, with how the store is reached and where they are renewed."""
     keys = vended.credentials
+    renewed_at = f"{route_of(scope, levels)}/credentials" if renewed else None
     if isinstance(keys, GcsToken):
-        return _gcs_config(keys, vended, renewed_at=f"{route_of(scope, levels)}/credentials" if renewed else None)
+        return _gcs_config(keys, vended, renewed_at=renewed_at)
+    if isinstance(keys, AdlsSignature):
+        return _adls_config(keys, vended, renewed_at=renewed_at)
     return {
         **ways_of(vended.properties),
         "s3.access-key-id": keys.access_key_id,
         "s3.secret-access-key": keys.secret_access_key,
         "s3.session-token": keys.session_token,
         "s3.session-token-expires-at-ms": str(keys.expires_ms),
-        **({"client.refresh-credentials-endpoint": f"{route_of(scope, levels)}/credentials"} if renewed else {}),
+        **({} if renewed_at is None else {"client.refresh-credentials-endpoint": renewed_at}),
     }
 
 
@@ -94,6 +99,17 @@ def _gcs_config(keys: GcsToken, vended: Vended, *, renewed_at: str | None) -> di
         "gcs.oauth2.token": keys.token,
         "gcs.oauth2.token-expires-at": str(keys.expires_ms),
         **({} if renewed_at is None else {"gcs.oauth2.refresh-credentials-endpoint": renewed_at}),
+    }
+
+
+def _adls_config(keys: AdlsSignature, vended: Vended, *, renewed_at: str | None) -> dict[str, str]:
+    """Spell a signature by the host that locations name, as Iceberg's Java library looks it up; PyIceberg takes the account from that."""
+    host = stated(vended.properties, ADLS_HOST)
+    return {
+        **({} if host is None else {ADLS_HOST[0]: host}),
+        f"adls.sas-token.{keys.host}": keys.token,
+        f"adls.sas-token-expires-at-ms.{keys.host}": str(keys.expires_ms),
+        **({} if renewed_at is None else {"adls.refresh-credentials-endpoint": renewed_at}),
     }
 
 

@@ -12,6 +12,7 @@ from limnos.http.response import NO_STORE, Response, json_response
 from limnos.model.errors import LimnosError
 from limnos.services.credentials import table_credentials, vends
 from limnos.services.lance_work import ways_of
+from limnos.sources.adls import AdlsSignature
 from limnos.sources.gcs import GcsToken
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ def spelled(vended: Vended) -> dict[str, str]:
     keys = vended.credentials
     if isinstance(keys, GcsToken):
         return {"google_storage_token": keys.token, "expires_at_millis": str(keys.expires_ms)}
+    if isinstance(keys, AdlsSignature):
+        account = keys.host.partition(".")[0]
+        return {
+            "azure_storage_sas_token": keys.token,
+            "azure_storage_account_name": account,
+            "expires_at_millis": str(keys.expires_ms),
+        }
     return {
         **ways_of(vended.properties),
         "aws_access_key_id": keys.access_key_id,

@@ -1,0 +1,217 @@
+"""Signatures of Azure's store that open one table's directory and nothing else: signed with an account's key, or with one that its program is lent for a while.
+
+May import `model`, this room's words, and Azure's libraries where they are called. Knows no tables and nobody's rights. A catalog's properties say whose account it is (the environment's
+program without); what proves that goes to Azure alone, and is in no answer. Decision record 0107.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.errors import BadRequest, StorageFailed, Unavailable, Unsupported
+from limnos.model.sealed import keys_of
+from limnos.sources.credentials import Rights, away, stated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from azure.identity import ClientSecretCredential, DefaultAzureCredential
+    from azure.storage.filedatalake import UserDelegationKey
+
+VENDED: Final = ("adls.vended-credentials-enabled",)
+"""The property that has tables' signatures given out at all."""
+KEY: Final = ("adls.account-key", "azure-storage-account-key")
+TENANT: Final = ("adls.tenant-id", "azure-tenant-id")
+CLIENT: Final = ("adls.client-id", "azure-client-id")
+SECRET: Final = ("adls.client-secret", "azure-client-secret")
+HOST: Final = ("adls.account-host",)
+TOKEN: Final = "adls.sas-token"  # noqa: S105 - the name of a property
+LIFE_S: Final = 3600
+_EARLIER_S: Final = 300
+"""Signatures count from so much earlier: Azure's clock may be behind ours."""
+_READS: Final = "rl"
+_WRITES: Final = "racwdl"
+_TIMEOUT_S: Final = 8
+_OWN: Final = (*KEY, *CLIENT, *SECRET)
+_PLACE: Final = re.compile(
+    r"abfs://([a-z0-9][a-z0-9-]{1,61}[a-z0-9])@(([a-z0-9]{3,24})\.[a-z0-9.-]+)/([^/]+(?:/[^/]+)*)"
+)
+"""A place in a container of an account; its directories are counted in what is signed, so none is empty."""
+
+
+class AdlsAccount(NamedTuple):
+    """Who signs: by an account's key, or as a program; and at which host, when it is not Azure's."""
+
+    key: str | None
+    program: tuple[str, str, str] | None
+    """Its tenant, its id and its secret."""
+    host: str | None
+
+    @property
+    def name(self) -> str:
+        """What the log calls it."""
+        if self.program is not None:
+            return f"program {self.program[1]}"
+        return "the environment's program" if self.key is None else "an account's key"
+
+    @property
+    def endpoint(self) -> str | None:
+        """Where it is asked, if not at Azure."""
+        return self.host
+
+    @property
+    def life_s(self) -> int:
+        """How long a signature lasts that is asked for now."""
+        return LIFE_S
+
+    def __repr__(self) -> str:
+        return f"AdlsAccount({self.name})"
+
+    def statement(self) -> str:
+        """Spell what the program must be allowed."""
+        who = "PROGRAM" if self.program is None else self.program[1]
+        return json.dumps({"assignee": who, "roles": ["Storage Blob Data Contributor", "Storage Blob Delegator"]})
+
+    def policy_of(self, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> str | None:
+        """Return what is signed to open one place; None for a place that is no directory, and for who writes alone.
+
+        A signature has one directory and one set of permissions: who may not read the rows would have them with the metadata.
+        """
+        found = _PLACE.fullmatch(location)
+        if found is None or not rights.reads:
+            return None
+        permission = _WRITES if rights.writes else _READS
+        return json.dumps(
+            {
+                "container": found[1],
+                "host": found[2],
+                "account": found[3],
+                "directory": found[4],
+                "permission": permission,
+            }
+        )
+
+    def ask(self, policy: str) -> AdlsSignature:
+        """Sign for what a policy says; blocks. Raises Unavailable, StorageFailed, Unsupported."""
+        return signed(self, json.loads(policy))
+
+
+class AdlsSignature(NamedTuple):
+    """A signature for one directory, at which host of the account it is for, and when it ends, in milliseconds since 1970."""
+
+    token: str
+    host: str
+    expires_ms: int
+
+    def __repr__(self) -> str:
+        return f"AdlsSignature(expires_ms={self.expires_ms})"
+
+    def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return the properties by which a store is reached with this in place of the catalog's own key."""
+        return {**{name: value for name, value in properties.items() if name not in _OWN}, TOKEN: self.token}
+
+
+def account_of(properties: Mapping[str, str]) -> AdlsAccount | None:
+    """Return who signs for a catalog's tables; None where nobody does. Secrets may be sealed still. Raises BadRequest for what can be nobody."""
+    if (stated(properties, VENDED) or "").lower() != "true":
+        return None
+    key, host = stated(properties, KEY), stated(properties, HOST)
+    told = tuple(stated(properties, names) for names in (TENANT, CLIENT, SECRET))
+    program = (told[0], told[1], told[2]) if told[0] and told[1] and told[2] else None
+    if program is None and any(told):
+        raise BadRequest(f"Properties '{TENANT[0]}', '{CLIENT[0]}' and '{SECRET[0]}' go together: set all, or none")
+    if key is None and program is None and host is not None:
+        raise BadRequest(
+            f"Property '{HOST[0]}' goes with '{KEY[0]}' or '{CLIENT[0]}': the environment's program is told to Azure alone"
+        )
+    return AdlsAccount(key, program, host)
+
+
+def check_account(properties: Mapping[str, str]) -> None:
+    """Refuse what can be no part of an account, whatever else is set. Raises BadRequest."""
+    account_of({**properties, VENDED[0]: "true"})
+    key = stated(properties, KEY)
+    if key is not None and not keys_of(key) and not re.fullmatch(r"[A-Za-z0-9+/]{20,}={0,2}", key):
+        raise BadRequest(f"Property '{KEY[0]}' is no key of an account: give the one that Azure shows, in base64")
+
+
+def signed(account: AdlsAccount, told: Mapping[str, str]) -> AdlsSignature:
+    """Sign for one directory; a program asks for the key to sign with, and blocks. Raises Unavailable, StorageFailed, Unsupported (Azure's libraries are missing)."""
+    try:
+        from azure.core.exceptions import AzureError  # noqa: PLC0415 - of the extra `adls`
+        from azure.storage.filedatalake import generate_directory_sas  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise Unsupported(
+            "To give out signatures for tables needs a package that is not installed here: pip install 'limnos[adls]'"
+        ) from error
+    now_s = int(time.time())
+    starts, ends = (datetime.fromtimestamp(at, UTC) for at in (now_s - _EARLIER_S, now_s + LIFE_S))
+    try:
+        by = (
+            account.key
+            if account.program is None and account.key
+            else _lent(account, told["account"], starts=starts, ends=ends)
+        )
+        token = generate_directory_sas(
+            told["account"], told["container"], told["directory"], by, permission=told["permission"], start=starts, expiry=ends
+        )  # fmt: skip
+    except (AzureError, ValueError) as error:
+        raise _failed(error) from error
+    return AdlsSignature(token, told["host"], (now_s + LIFE_S) * 1000)
+
+
+def _lent(account: AdlsAccount, name: str, *, starts: datetime, ends: datetime) -> UserDelegationKey:
+    """Ask for a key to sign with, which the account lends to a program."""
+    from azure.storage.filedatalake import DataLakeServiceClient  # noqa: PLC0415 - of the extra `adls`
+
+    host = account.host or f"{name}.blob.core.windows.net"
+    with (
+        _program_of(account) as program,
+        DataLakeServiceClient(
+            f"https://{host}", program, connection_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S, retry_total=1
+        ) as client,
+    ):
+        return client.get_user_delegation_key(starts, ends)
+
+
+def _program_of(account: AdlsAccount) -> ClientSecretCredential | DefaultAzureCredential:
+    """Return how a program signs in; nothing is asked yet. Where it does so is the environment's to say (AZURE_AUTHORITY_HOST), as for every client of Azure's."""
+    from azure.identity import ClientSecretCredential, DefaultAzureCredential  # noqa: PLC0415 - of the extra `adls`
+
+    if account.program is None:
+        return DefaultAzureCredential()
+    return ClientSecretCredential(
+        *account.program, disable_instance_discovery=True, connection_timeout=_TIMEOUT_S, retry_total=1
+    )
+
+
+def _failed(error: Exception) -> StorageFailed | Unavailable:
+    """Tell who asked that there are no signatures; what Azure said is for the log."""
+    if any(map(_is_away, _with_causes(error))):
+        return away(error)
+    return StorageFailed(
+        f"The catalog's signatures for tables are refused by Azure: its owner checks {CLIENT[0]}, {SECRET[0]}, {KEY[0]} and what they may do; the server's log has "
+        "Azure's words",
+        cause=str(error),
+    )
+
+
+def _is_away(error: BaseException) -> bool:
+    """Say whether an error means that nobody answered; the library of sign-in tells a status in words alone."""
+    status = getattr(error, "status_code", None)
+    names = {base.__name__ for base in type(error).__mro__}
+    return (
+        bool(names & {"ServiceRequestError", "ServiceResponseError"})
+        or (isinstance(status, int) and status >= 500)
+        or "HTTP Error: 5" in str(error)
+    )
+
+
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__

@@ -1,0 +1,202 @@
+"""Signatures of Azure's store over Iceberg REST: for one table's directory and what the caller may do, kept while they last, renewed, and checked."""
+
+from __future__ import annotations
+
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, quote
+
+import pytest
+
+from limnos.config.settings import Storage
+from tests.adls import ACCOUNT, CONTAINER, PLACE, SECRET, Adls, adls
+from tests.http.driver import API, OWN, Answer, Node, grant, node_at
+from tests.http.iceberg.wire import SCHEMA, space_path, table_path
+
+pytestmark = pytest.mark.integration  # an object store is served
+ROOT = "/iceberg/v1/lake.cloud"
+TABLE = table_path("a", "t", root=ROOT)
+ASKED = {"x_iceberg_access_delegation": "vended-credentials"}
+HOST = f"{ACCOUNT}.dfs.core.windows.net"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adls]:
+    """An object store where programs sign in."""
+    with adls(tmp_path_factory.mktemp("adls")) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _believed(store: Adls, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its authority is believed, and its sign-in is where programs sign in."""
+    store.away = 0
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.setenv(name, str(store.authority))
+    monkeypatch.setenv("AZURE_AUTHORITY_HOST", f"https://{store.host}")
+    monkeypatch.setenv("NO_PROXY", "localhost")
+
+
+@pytest.fixture(params=["by_key"])
+def node(store: Adls, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node with the tables `a.t` and `a.t2` in a catalog that gives out signatures; ana reads, ben writes, eve does both."""
+    storage = Storage(allowed_roots=(PLACE,), allowed_endpoints=(f"https://{store.host}",), timeout_s=60.0)
+    place = f"{PLACE}/{request.node.name.partition('[')[0]}/{request.param}"
+    with node_at(tmp_path / "data", storage=storage) as running:
+        properties = {**getattr(store, request.param), "warehouse": place}
+        body = {"name": "cloud", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
+        running.done("POST", f"{API}/lake/catalogs", body)
+        running.done("POST", f"{ROOT}/namespaces", {"namespace": ["a"]})
+        for name in ("t", "t2"):
+            table = {"name": name, "schema": SCHEMA, "location": f"{place}/{name}"}
+            running.done("POST", f"{space_path('a', root=ROOT)}/tables", table)
+        use = "use_catalog use_schema"
+        for user, rights in (("ana", "select_table"), ("ben", "modify_table"), ("eve", "select_table modify_table")):
+            grant(running, user, f"{use} {rights}", kind="CATALOG", on="cloud")
+        grant(running, "nan", use, kind="CATALOG", on="cloud")
+        yield running
+
+
+def load(node: Node, user: str = "admin", path: str = TABLE) -> Answer:
+    """Load a table as clients do that want credentials."""
+    return node.get(path, user=user, **ASKED)
+
+
+def token_of(answer: Answer) -> str:
+    """The signature in an answer; in its configuration and beside it they are the same."""
+    assert answer.status == 200, answer
+    (entry,) = answer.json()["storage-credentials"]
+    assert answer.json().get("config", entry["config"]) == entry["config"]
+    return str(entry["config"][f"adls.sas-token.{HOST}"])
+
+
+def asks(store: Adls, token: str, method: str, path: str, data: bytes | None = None) -> bool:
+    """Ask the store for something under a signature; say whether it was done."""
+    sign = "&" if "?" in path else "?"
+    url = f"https://{store.host}/{CONTAINER}{path}{sign}{token}"
+    request = urllib.request.Request(url, data, {"x-ms-blob-type": "BlockBlob"}, method=method)
+    try:
+        with urllib.request.urlopen(request, context=ssl.create_default_context(cafile=str(store.authority))):
+            return True
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code != 403:
+            raise
+        return False
+
+
+def opened(store: Adls, token: str, place: str) -> dict[str, bool]:
+    """What a signature opens at a place: reading rows and metadata, writing, deleting, listing."""
+    for name in ("data/f", "metadata/f"):
+        store.files[f"{place}/{name}"] = b"x"
+    at = f"/{quote(place)}"
+    return {
+        "rows": asks(store, token, "GET", f"{at}/data/f"),
+        "metadata": asks(store, token, "GET", f"{at}/metadata/f"),
+        "write": asks(store, token, "PUT", f"{at}/data/g", b"x"),
+        "delete": asks(store, token, "DELETE", f"{at}/data/f"),
+        "list": asks(store, token, "GET", f"?restype=container&comp=list&prefix={quote(place)}/data/"),
+    }
+
+
+def place_of(node: Node, path: str = TABLE) -> str:
+    """Where a table lies in the container."""
+    return str(node.get(path).json()["metadata"]["location"]).removeprefix(f"{PLACE}/")
+
+
+EVERYTHING = dict.fromkeys(("rows", "metadata", "write", "delete", "list"), True)
+NOTHING = dict.fromkeys(EVERYTHING, False)
+
+
+BOTH = pytest.mark.parametrize("node", ["by_key", "by_program"], indirect=True)
+"""By the account's key, and by one that is lent to a program of the account's."""
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "user, expected", [("eve", EVERYTHING), ("ana", EVERYTHING | {"write": False, "delete": False})]
+)
+def test_signatures_open_what_rights_open(store: Adls, node: Node, user: str, expected: dict[str, bool]) -> None:
+    """Who may read reads, who may write too writes; one that is renewed is no different, and no other place is opened."""
+    place = place_of(node)
+    for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
+        assert opened(store, token_of(answer), place) == expected
+        assert opened(store, token_of(answer), f"{place}2") == NOTHING  # its name begins alike
+        assert opened(store, token_of(answer), f"{place.rpartition('/')[0]}/else") == NOTHING
+        assert answer.headers["cache-control"] == "no-store"
+
+
+def test_who_may_not_read_gets_none(store: Adls, node: Node) -> None:
+    """Who writes alone is told the table without a signature, who may do neither not even that; no answer to anybody has what the account proves itself by."""
+    lent = store.lent
+    for path in (TABLE, f"{TABLE}/credentials"):
+        assert node.get(path, user="nan", **ASKED).status in (403, 404)
+        answer = node.get(path, user="ben", **ASKED)
+        assert (answer.status, b"adls.sas-token" in answer.body) == (200, False)
+    assert store.lent == lent
+
+    told = [load(node).body.decode(), node.get(f"{API}/lake/catalogs/cloud").body.decode()]
+    assert not [each for each in told if store.key in each or SECRET in each or store.lent_key in each]
+
+
+def test_signatures_are_kept_renewed_and_told(store: Adls, node: Node) -> None:
+    """Equal questions share a signature; it says when it ends and where it is renewed, also in Gravitino's words."""
+    first, again = token_of(load(node, "ana")), token_of(node.get(f"{TABLE}/credentials", user="ana"))
+    assert first == again
+    config = load(node, "ana").json()["config"]
+    assert config["adls.refresh-credentials-endpoint"] == "v1/lake.cloud/namespaces/a/tables/t/credentials"
+    words = {key: values[0] for key, values in parse_qs(first).items()}
+    assert (words["sr"], words["sp"], words["sdd"]) == ("d", "rl", "3")
+    assert int(config[f"adls.sas-token-expires-at-ms.{HOST}"]) > 1_700_000_000_000
+    assert config["adls.account-host"] == store.host
+    assert not [key for key in config if not key.startswith("adls.")]
+    (told,) = node.get(f"{API}/lake/objects/table/cloud.a.t/credentials", user="ana").json()["credentials"]
+    assert told["credentialType"] == "adls-token"
+    assert told["credentialInfo"] == {"adls-sas-token": first, "azure-storage-account-name": ACCOUNT}
+
+
+@BOTH
+def test_the_check_tries_them(store: Adls, node: Node) -> None:
+    """`storage check` writes, lists, reads and deletes as the account and with a signature, which is refused beside."""
+    told = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
+    steps = {each["name"]: each["outcome"] for each in told["steps"]}
+
+    assert set(steps.values()) == {"passed"}, told
+    assert {"vend", "vended write", "vended read beside", "vended delete beside"} <= set(steps)
+    assert not [key for key in store.files if "limnos-check" in key]
+
+
+@pytest.mark.parametrize("node", ["by_program"], indirect=True)
+@pytest.mark.parametrize("away, word", [(503, "does not answer"), (400, "refused by Azure")])
+def test_a_sign_in_that_gives_none(store: Adls, node: Node, away: int, word: str) -> None:
+    """One that is away is told as such, one that refuses with what its owner checks; the table without credentials is there in both cases."""
+    store.away = away
+    answer = load(node, "eve")
+    assert (answer.status, word in answer.body.decode()) == (503, True), answer.body
+    assert SECRET not in answer.body.decode()
+    assert node.get(TABLE, user="eve").status == 200
+    store.away = 0
+    assert token_of(load(node, "eve"))
+
+
+def test_keys_go_nowhere_else(store: Adls, node: Node) -> None:
+    """A host that the server does not talk to, one for the environment's program, half a program, and a key that is none are refused."""
+    on = {"adls.vended-credentials-enabled": "true"}
+    for properties, word in (
+        ({**store.by_key, "adls.account-host": "localhost:1"}, "allow-endpoint"),
+        ({**store.by_key, "adls.account-host": f"{store.host}/@evil.example"}, "allow-endpoint"),
+        ({**on, "adls.account-host": store.host}, "environment"),
+        ({**on, "adls.client-id": "x"}, "go together"),
+        ({"adls.account-key": "no key"}, "no key of an account"),
+    ):
+        body = {
+            "name": "bad",
+            "type": "relational",
+            "provider": "lakehouse-iceberg",
+            "properties": {"warehouse": f"{PLACE}/bad", **properties},
+        }
+        answer = node.post(f"{API}/lake/catalogs", body)
+        assert (answer.status, word in answer.body.decode()) == (400, True), answer.body.decode()
