@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 import adlfs  # type: ignore[import-untyped]  # noqa: F401 - takes seconds, which no request of a test should wait for
+import aiohttp.connector
 import azure.identity.aio
 import azure.storage.filedatalake  # noqa: F401 - as above
 
@@ -138,6 +139,8 @@ def adls(folder: Path) -> Iterator[Adls]:
     authority.give(folder / "cert.pem", folder / "key.pem")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    # aiohttp's context is made when it is imported, and reads no setting of the environment afterwards.
+    aiohttp.connector._SSL_CONTEXT_VERIFIED.load_verify_locations(authority.file)  # type: ignore[union-attr]
     found = Adls(authority=authority.file)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": found}))
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)

@@ -34,8 +34,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adls]:
 def _believed(store: Adls, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its authority is believed, and its sign-in is where programs sign in."""
     store.away = 0
-    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
-        monkeypatch.setenv(name, str(store.authority))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(store.authority))
     monkeypatch.setenv("AZURE_AUTHORITY_HOST", f"https://{store.host}")
     monkeypatch.setenv("NO_PROXY", "localhost")
 
