@@ -12,9 +12,13 @@ import pytest
 from limnos.app.deliveries import Deliveries, pause_ms
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
+from limnos.model.sealed import keys_of
 from limnos.services import watch
 from limnos.services.namespaces import namespace_create
 from limnos.services.owners import owner_set
+from limnos.services.sealing import Keys, key_name
+from limnos.services.secret_keys import keys_list, keys_rotate
+from limnos.services.storages import Storages
 from limnos.services.users import principal_remove
 from limnos.services.webhooks import Standing, webhook_create, webhook_retry, webhooks_list
 from limnos.store.upkeep import feed_prune
@@ -24,6 +28,7 @@ from tests.inprocess import LAKE, MAIN, fill
 from tests.services.conftest import Desk
 
 WITHIN_S = 20
+ONE, TWO = b"1" * 32, b"2" * 32
 
 
 @pytest.fixture
@@ -361,3 +366,48 @@ def test_pauses_grow(desk: Desk) -> None:
     """Twice as long after each failure, never over a quarter of an hour, by chance up to half of it less."""
     assert all(500 <= pause_ms(0) <= 1_000 and 4_000 <= pause_ms(3) <= 8_000 for _ in range(20))
     assert all(450_000 <= pause_ms(99) <= 900_000 for _ in range(20))
+
+
+def test_secrets_are_sealed_where_they_lie(desk: Desk, receiver: Receiver) -> None:
+    """The database has them sealed, also one from before once keys are rotated; messages are signed as ever; what no key opens is told by the key's id, and nothing is sent."""
+    services = desk.node.services
+
+    def held(*keys: bytes) -> None:
+        found = Keys(keys)
+        found.begin()
+        services.defaults = services.defaults._replace(storages=Storages(keys=found))
+
+    def kept() -> str:
+        return str(desk.rows("SELECT secret FROM webhook")[0][0])
+
+    hook(desk, receiver)
+    assert kept() == receiver.secret  # as an earlier release wrote it
+    for number, keys in enumerate([(ONE,), (ONE, TWO)]):
+        held(*keys)
+        found, done = desk.run(keys_rotate(desk.ctx()))
+        assert (done, found.plain, found.webhooks) == (1, 0, {key_name(keys[-1]): 1})
+        assert keys_of(kept()) == {key_name(keys[-1])}
+        assert receiver.secret not in kept()
+        desk.namespace(f"n{number}")
+        deliver(desk, lambda: len(receiver.events) > number)  # noqa: B023 - called before the next
+    held(ONE)
+    desk.namespace("late")
+    deliver(desk, lambda: failed(desk))
+
+    assert names(receiver) == ["n0", "n1"]
+    assert key_name(TWO) in str(standing(desk).webhook.error)
+    assert desk.run(keys_list(desk.ctx())).lacking == (key_name(TWO),)
+
+
+def test_a_new_webhook_is_sealed_at_once(desk: Desk, receiver: Receiver) -> None:
+    """Whoever makes it is told its secret, and nobody finds it in the database."""
+    keys = Keys((ONE,))
+    keys.begin()
+    desk.node.services.defaults = desk.node.services.defaults._replace(storages=Storages(keys=keys))
+    hook(desk, receiver)
+    desk.namespace("n")
+    deliver(desk, lambda: len(receiver.events) == 1)
+
+    ((kept,),) = desk.rows("SELECT secret FROM webhook")
+    assert keys_of(str(kept)) == {key_name(ONE)}
+    assert receiver.secret not in str(kept)

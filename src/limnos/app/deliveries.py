@@ -20,7 +20,7 @@ from limnos.app.taking import Taking
 from limnos.http.cloudevents import batches_of, event_of, message_id, signed_headers
 from limnos.model.errors import LimnosError, Pruned
 from limnos.model.permits import upkeep_permit
-from limnos.services.webhooks import webhook_next
+from limnos.services.webhooks import SECRET, webhook_next
 from limnos.store.webhooks import webhooks_due
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
@@ -138,7 +138,8 @@ class Deliveries(Taking):
         events = [event_of(each, epoch=page.position.epoch, metalake=sending.metalake) for each in page.changes]
         for body in batches_of(events, size=size):
             message = message_id(webhook.id, body)
-            headers = signed_headers(body, message=message, at_s=int(time.time()), secret=webhook.secret)
+            secret = self.services.defaults.storages.keys.opened_text(SECRET, webhook.secret)
+            headers = signed_headers(body, message=message, at_s=int(time.time()), secret=secret)
             status = await post(webhook.url, headers, body, timeout_s=self.timeout_s)
             if not 200 <= status < 300:
                 told = f"{status}, and redirects are not followed" if 300 <= status < 400 else str(status)

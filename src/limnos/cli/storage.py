@@ -43,23 +43,23 @@ def check(catalog: str = "main", /, *, common: Common = DEFAULTS) -> int:
 
 @app.command
 def keys(*, common: Common = DEFAULTS) -> None:
-    """List the keys that seal catalogs' secrets in the database, by their ids. Only service admins may."""
+    """List the keys that seal secrets of catalogs and webhooks in the database, by their ids. Only service admins may."""
     with common.client() as client:
         found = client.storage.keys()
     rows = [{**msgspec.structs.asdict(key), "here": True} for key in found.keys]
     rows += [{**msgspec.structs.asdict(key), "here": False} for key in found.lacking]
-    show_rows(rows, ["id", "seals", "catalogs", "here"], shape=common.shape, empty="there are no keys")
+    show_rows(rows, ["id", "seals", "catalogs", "webhooks", "here"], shape=common.shape, empty="there are no keys")
     _warn(found)
 
 
 @app.command(name="rotate-key")
 def rotate_key(*, common: Common = DEFAULTS) -> None:
-    """Put all secrets of catalogs under the newest key, which a server with a file of its own makes now. Only service admins may."""
+    """Put all secrets of catalogs and webhooks under the newest key, which a server with a file of its own makes now. Only service admins may."""
     with common.client() as client:
         found = client.storage.rotate_key()
     newest = next((key.id for key in found.keys if key.seals), "")
     show_done(
-        f"secrets of {found.sealed} catalogs were put under key {newest}",
+        f"secrets of {found.sealed} catalogs and webhooks were put under key {newest}",
         msgspec.structs.asdict(found),
         shape=common.shape,
     )
@@ -69,7 +69,12 @@ def rotate_key(*, common: Common = DEFAULTS) -> None:
 def _warn(found: SecretKeys) -> None:
     for key in found.lacking:
         sys.stderr.write(
-            visible(f"key {key.id} is not here, and secrets of {key.catalogs} catalogs are under it") + "\n"
+            visible(
+                f"key {key.id} is not here, and secrets of {key.catalogs} catalogs and {key.webhooks} webhooks are under it"
+            )
+            + "\n"
         )
     if found.plain:
-        sys.stderr.write(f"secrets of {found.plain} catalogs are not sealed: 'limnos storage rotate-key' seals them\n")
+        sys.stderr.write(
+            f"secrets of {found.plain} catalogs or webhooks are not sealed: 'limnos storage rotate-key' seals them\n"
+        )

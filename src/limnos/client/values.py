@@ -388,22 +388,23 @@ class StorageChecked(msgspec.Struct, frozen=True):
 
 
 class SecretKey(msgspec.Struct, frozen=True):
-    """A key that seals secrets, by its id, and how many catalogs have some under it."""
+    """A key that seals secrets, by its id, and how many catalogs and webhooks have some under it."""
 
     id: str
     catalogs: int
+    webhooks: int = 0
     seals: bool = False
 
 
 class SecretKeys(msgspec.Struct, frozen=True):
-    """The keys that a server has, oldest first; those that it lacks; how many catalogs have secrets that are not sealed."""
+    """The keys that a server has, oldest first; those that it lacks; how many catalogs and webhooks have secrets that are not sealed."""
 
     keys: tuple[SecretKey, ...]
     lacking: tuple[SecretKey, ...]
     plain: int
     made_here: bool
     sealed: int | None = None
-    """How many catalogs a rotation has sealed."""
+    """How many catalogs and webhooks a rotation has sealed."""
 
 
 class TaskInfo(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Secrets of catalogs at rest: sealed by AES-GCM before a record is written, opened where an outside system is reached.
+"""Secrets at rest: sealed by AES-GCM before they are written, opened where an outside system is reached.
 
 May import `files` for the file of keys, `model`, `telemetry`, and cryptography. Knows neither stores nor requests: properties in, properties out. What is secret is
 known as when properties are shown (`catalog_properties`). What no key here opens stays sealed, and is refused by name where it would be used. Decision
@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from limnos.files.key_file import key_added, keys_read
-from limnos.model.errors import CannotStart
+from limnos.model.errors import CannotStart, StorageFailed
 from limnos.model.sealed import KEY_BYTES, SEALED, keys_of, spell
 from limnos.services.catalog_properties import is_secret, passwords_of
 from limnos.telemetry.logs import get_logger
@@ -88,6 +88,20 @@ class Keys:
     def opened(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return properties with their secrets open, as far as the keys are here."""
         return {name: self._opened(name, value) for name, value in properties.items()}
+
+    def sealed_text(self, name: str, text: str) -> str:
+        """Return one secret as `sealed` does, under a name that is one of a secret."""
+        return self.sealed({name: text})[name]
+
+    def opened_text(self, name: str, text: str) -> str:
+        """Return one secret open. Raises StorageFailed, naming the key, when it is not here."""
+        found = self._opened(name, text)
+        lacking = sorted(keys_of(found))
+        if lacking:
+            raise StorageFailed(
+                f"A secret ({name}) is sealed under key {lacking[0]}, which this server does not have: whoever runs it puts that key into storage.key_file"
+            )
+        return found
 
     def _sealed(self, name: str, value: str, *, newest: _Key) -> str:
         if value and is_secret(name):

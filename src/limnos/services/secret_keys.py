@@ -1,6 +1,6 @@
-"""The keys under which catalogs' secrets are sealed: which there are, and putting every secret under the newest one.
+"""The keys under which secrets of catalogs and webhooks are sealed: which there are, and putting every secret under the newest one.
 
-May import the rooms below. Knows no wire format. A rotation seals one catalog after the other, each in a transaction of its own: whoever is killed
+May import the rooms below. Knows no wire format. A rotation seals one of them after the other, each in a transaction of its own: whoever is killed
 goes on by asking again, and what is under an older key stays readable meanwhile. Decision record 0099.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -18,11 +18,13 @@ from limnos.model.sealed import keys_of
 from limnos.services.scene import Scope
 from limnos.services.sealing import Keys, is_plain
 from limnos.services.tokens import refuse_former
+from limnos.services.webhooks import SECRET
 from limnos.store.nodes import catalog_records_read
+from limnos.store.webhooks import webhook_secrets_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from limnos.model.permits import Permit
     from limnos.model.records import CatalogRecord
@@ -31,16 +33,18 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.storage")
+Sealing = TypeVar("Sealing", bound="SecretsSeal | WebhookSeal")
 
 
 class Held(NamedTuple):
-    """The keys of a server, oldest first, with how many catalogs have secrets under each; and under none of them, or under none at all."""
+    """The keys of a server, oldest first, with how many catalogs and webhooks have secrets under each; and under none of them, or under none at all."""
 
     names: tuple[str, ...]
     current: str | None
     makes: bool
     catalogs: Mapping[str, int]
-    lacking: Mapping[str, int]
+    webhooks: Mapping[str, int]
+    lacking: tuple[str, ...]
     plain: int
 
 
@@ -52,6 +56,15 @@ class SecretsSeal(msgspec.Struct, frozen=True):
     keys: Keys
 
 
+class WebhookSeal(msgspec.Struct, frozen=True):
+    """Put a webhook's secret under the newest key."""
+
+    webhook_id: int
+    metalake_id: int
+    before: str
+    sealed: str
+
+
 def _require(scene: Scene) -> None:
     scene.require(Action.KEYS_MANAGE, ())
 
@@ -60,18 +73,19 @@ async def keys_list(ctx: Context) -> Held:
     """Return the keys by their ids. Catalogs in the trash are not counted: they are sealed anew when they are written."""
     await refuse_former(ctx)
     await ctx.read(Scope(), _require)
-    return _held(keys_of_server(ctx), [record.properties for _, _, record in await ctx.look_up(catalog_records_read)])
+    catalogs = [record.properties for _, _, record in await ctx.look_up(catalog_records_read)]
+    return _held(keys_of_server(ctx), catalogs, [secret for _, _, secret in await ctx.look_up(webhook_secrets_read)])
 
 
 async def keys_rotate(ctx: Context) -> tuple[Held, int]:
-    """Make a further key where this server makes them, and put all secrets under the newest one; says of how many catalogs.
+    """Make a further key where this server makes them, and put all secrets under the newest one; says of how many catalogs and webhooks.
 
     Raises Unsupported without any key.
     """
     keys = keys_of_server(ctx)
     await refuse_former(ctx)
     await ctx.read(Scope(), _require)
-    found = await ctx.look_up(catalog_records_read)
+    found, webhooks = await ctx.look_up(catalog_records_read), await ctx.look_up(webhook_secrets_read)
     made = keys.renew()
     if keys.current is None:
         raise Unsupported(
@@ -81,9 +95,14 @@ async def keys_rotate(ctx: Context) -> tuple[Held, int]:
     for catalog_id, metalake_id, record in found:
         now.append(keys.sealed(record.properties))
         if now[-1] != record.properties:
-            done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys))
-    log.info("secrets are under the newest key", key=keys.current, made=made, catalogs=done)
-    return _held(keys, now), done  # nothing is asked of the store after the last commit: what was done is told
+            done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys), secrets_seal)
+    secrets = []
+    for webhook_id, metalake_id, before in webhooks:
+        secrets.append(keys.sealed_text(SECRET, before))
+        if secrets[-1] != before:
+            done += await _seal(ctx, WebhookSeal(webhook_id, metalake_id, before, secrets[-1]), webhook_seal)
+    log.info("secrets are under the newest key", key=keys.current, made=made, sealed=done)
+    return _held(keys, now, secrets), done  # nothing is asked of the store after the last commit: what was done is told
 
 
 def keys_of_server(ctx: Context) -> Keys:
@@ -91,11 +110,11 @@ def keys_of_server(ctx: Context) -> Keys:
     return ctx.services.defaults.storages.keys
 
 
-async def _seal(ctx: Context, command: SecretsSeal) -> bool:
-    def decide(scene: Scene) -> Permit[SecretsSeal]:
+async def _seal(ctx: Context, command: Sealing, mutation: Callable[[Tx, Permit[Sealing]], bool]) -> bool:
+    def decide(scene: Scene) -> Permit[Sealing]:
         return scene.permit(command, scene.require(Action.KEYS_MANAGE, ()), zone=command.metalake_id)
 
-    return await ctx.write(Scope(), decide, secrets_seal)
+    return await ctx.write(Scope(), decide, mutation)
 
 
 def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
@@ -112,14 +131,20 @@ def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
     return True
 
 
-def _held(keys: Keys, catalogs: Sequence[Mapping[str, str]]) -> Held:
+def webhook_seal(tx: Tx, permit: Permit[WebhookSeal]) -> bool:
+    """Keep a webhook's secret under the newest key; says whether it was still kept as it was read."""
+    command = permit.command
+    return tx.webhooks.seal(command.webhook_id, before=command.before, sealed=command.sealed)
+
+
+def _held(keys: Keys, catalogs: Sequence[Mapping[str, str]], webhooks: Sequence[str]) -> Held:
     counts: Counter[str] = Counter()
-    plain = 0
+    sent: Counter[str] = Counter(name for secret in webhooks for name in keys_of(secret))
+    plain = sum(is_plain(SECRET, secret) for secret in webhooks)
     for properties in catalogs:
         counts.update(frozenset[str]().union(*map(keys_of, properties.values())))
         plain += any(is_plain(name, value) for name, value in properties.items())
     names = keys.names
     return Held(
-        names, keys.current, keys.makes, {name: counts[name] for name in names},
-        {name: count for name, count in sorted(counts.items()) if name not in names}, plain,
+        names, keys.current, keys.makes, counts, sent, tuple(sorted({*counts, *sent} - {*names})), plain,
     )  # fmt: skip

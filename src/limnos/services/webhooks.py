@@ -47,8 +47,12 @@ WEBHOOKS_MAX: Final = 100
 _URL = re.compile(r"https?://[!-~]+")
 
 
+SECRET: Final = "webhook-secret"  # noqa: S105 - a name
+"""What a webhook's secret is called where secrets are sealed."""
+
+
 class WebhookCreate(msgspec.Struct, frozen=True):
-    """Send the changes of a metalake to an address, from a position on."""
+    """Send the changes of a metalake to an address, from a position on. The secret is sealed, where secrets are."""
 
     metalake_id: int
     url: str
@@ -130,11 +134,12 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
     def decide(scene: Scene) -> Permit[WebhookCreate]:
         scene.require_in_metalake_use()
         decision = scene.require(Action.WEBHOOK_MANAGE, scene.settled.outer)
-        return scene.permit(WebhookCreate(scene.metalake.id, url, secret, position), decision)
+        sealed = ctx.services.defaults.storages.keys.sealed_text(SECRET, secret)
+        return scene.permit(WebhookCreate(scene.metalake.id, url, sealed, position), decision)
 
     made = await ctx.write(Scope(metalake), decide, webhook_insert)
     ctx.services.wake_deliveries()
-    return made
+    return msgspec.structs.replace(made, secret=secret)
 
 
 async def _start(ctx: Context, metalake: str, after: str) -> str:

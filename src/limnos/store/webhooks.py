@@ -26,6 +26,8 @@ INSERT = Sql(
     "INSERT INTO webhook (id, metalake_id, user_name, user_id, url, secret, position, created_at, due_at, leased_until,"
     " holder, attempts, stopped) VALUES (:id, :metalake, :user, :user_id, :url, :secret, :position, :now, :now, 0, '', 0, FALSE)"
 )
+SECRETS = Sql("SELECT id, metalake_id, secret FROM webhook ORDER BY id")
+SEALED = Sql("UPDATE webhook SET secret = :sealed WHERE id = :id AND secret = :before")
 COUNT = Sql("SELECT count(*) FROM webhook WHERE metalake_id = :metalake")
 DELETE = Sql("DELETE FROM webhook WHERE id = :id AND metalake_id = :metalake")
 _FREE = "due_at <= :now AND leased_until <= :now AND stopped = FALSE"
@@ -59,6 +61,12 @@ def webhooks_read(metalake_id: int) -> Load[list[Webhook]]:
     """Read a metalake's webhooks by id."""
     rows = yield OF_METALAKE, {"metalake": metalake_id}
     return [_webhook_of(row) for row in rows]
+
+
+def webhook_secrets_read() -> Load[list[tuple[int, int, str]]]:
+    """Read every webhook of the store: its id, its metalake's, and its secret as it is kept."""
+    rows = yield SECRETS, {}
+    return [(row[0], row[1], row[2]) for row in rows]
 
 
 def webhooks_due(now_ms: int) -> Load[bool]:
@@ -98,6 +106,10 @@ class WebhookWrites:
             None,
             None,
         )
+
+    def seal(self, webhook_id: int, *, before: str, sealed: str) -> bool:
+        """Keep a secret in another form; says whether it was kept as it was known."""
+        return self.tx.count(SEALED, {"id": webhook_id, "before": before, "sealed": sealed}) > 0
 
     def count(self, metalake_id: int) -> int:
         """Count a metalake's webhooks."""

@@ -29,19 +29,22 @@ async def storage_check(request: Request, ctx: Context) -> Response:
 
 
 async def keys_list(_request: Request, ctx: Context) -> Response:
-    """Answer the keys that seal secrets, oldest first, by their ids, with how many catalogs are under each."""
+    """Answer the keys that seal secrets, oldest first, by their ids, with how many catalogs and webhooks are under each."""
     return json_response(_told(await secret_keys.keys_list(ctx)))
 
 
 async def keys_rotate(_request: Request, ctx: Context) -> Response:
-    """Make a further key, where this server makes them, and put every catalog's secrets under the newest one."""
+    """Make a further key, where this server makes them, and put every secret of catalogs and webhooks under the newest one."""
     found, done = await secret_keys.keys_rotate(ctx)
     return json_response({**_told(found), "sealed": done})
 
 
 def _told(found: Held) -> dict[str, object]:
-    keys = [{"id": name, "seals": name == found.current, "catalogs": count} for name, count in found.catalogs.items()]
-    lacking = [{"id": name, "catalogs": count} for name, count in found.lacking.items()]
+    def counted(name: str) -> dict[str, object]:
+        return {"id": name, "catalogs": found.catalogs.get(name, 0), "webhooks": found.webhooks.get(name, 0)}
+
+    keys = [{**counted(name), "seals": name == found.current} for name in found.names]
+    lacking = [counted(name) for name in found.lacking]
     return {"keys": keys, "lacking": lacking, "plain": found.plain, "made_here": found.makes}
 
 
