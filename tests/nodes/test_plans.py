@@ -34,7 +34,7 @@ class Pair:
         self.admin[0].do("PUT", f"{GRAVITINO}/permissions/users/bob/grant", {"roleNames": ["crew"]})
 
     def hang_up(self) -> None:
-        """Begin anew with connections of which no node has had enough: the next request opens one."""
+        """Begin anew with connections of which no node has had enough: the next request opens one. A plan takes longer than they are kept."""
         for each in (*self.admin, *self.bob):
             each.close()
 
@@ -66,6 +66,7 @@ def test_a_plan_is_gone_on_with_elsewhere(pair: Pair) -> None:
         here, there = pair.bob[number % 2], pair.bob[1 - number % 2]
         begun = plan(here, pair.path)
         at, tasks = f"{pair.path}/plan/{begun.body['plan-id']}", tasks_of(begun)
+        pair.hang_up()
 
         assert len(tasks) == PARTS
         assert tasks_of(there.do("GET", at)) == tasks
@@ -76,6 +77,7 @@ def test_a_plan_is_gone_on_with_elsewhere(pair: Pair) -> None:
         assert [[name.rpartition("/")[2] for name in names] for names in found] == [
             [f"{n}.parquet"] for n in range(PARTS)
         ]
+        pair.hang_up()
         assert there.ask("DELETE", at).status == 204
         assert here.do("GET", at).body == {"status": "cancelled"}
         assert {wire.ask("POST", f"{pair.path}/tasks", {"plan-task": tasks[0]}).status for wire in (here, there)} == {
@@ -92,6 +94,7 @@ def test_a_restriction_binds_plans_elsewhere(pair: Pair) -> None:
         at, body = f"{pair.path}/plan/{begun.body['plan-id']}", {"plan-task": tasks_of(begun)[0]}
         assert there.ask("POST", f"{pair.path}/tasks", body).status == 200
 
+        pair.hang_up()
         here.do("PUT", restriction_path("sea"), {"filter": f"id < {number + 3}", "masks": {}})
         assert there.ask("POST", f"{pair.path}/tasks", body).status == 403
         assert there.ask("GET", at).status == 403
@@ -100,6 +103,7 @@ def test_a_restriction_binds_plans_elsewhere(pair: Pair) -> None:
         assert "/restricted-reads/" in files_of(shown)[0]
         assert shown.body["file-scan-tasks"][0]["data-file"]["record-count"] == number + 3  # type: ignore[index]
 
+        pair.hang_up()
         here.do("DELETE", restriction_path("sea"))
         assert there.ask("POST", f"{pair.path}/tasks", body).status == 200
         assert len(tasks_of(plan(there, pair.path))) == PARTS
