@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 import ssl
 import threading
 from collections.abc import Iterator
@@ -91,6 +92,8 @@ class Adls:
     host: str = ""
     authority: Path = Path()
     files: dict[str, bytes] = field(default_factory=dict)
+    blocks: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    """Parts of files that are being written, by their names."""
     refused: list[str] = field(default_factory=list)
     lent: int = 0
     away: int = 0
@@ -224,7 +227,14 @@ class _Handler(BaseHTTPRequestHandler):
         data = self.body()
         if self.is_refused("cw"):
             return None
-        assert self.headers["x-ms-blob-type"] == "BlockBlob"
+        if self.query.get("comp") == "block":
+            self.store.blocks[self.place, self.query["blockid"]] = data
+            return self.answer(201)
+        if self.query.get("comp") == "blocklist":
+            names = re.findall("<(?:Latest|Uncommitted)>([^<]+)<", data.decode())
+            data = b"".join(self.store.blocks.pop((self.place, name)) for name in names)
+        else:
+            assert self.headers["x-ms-blob-type"] == "BlockBlob"
         if self.place in self.store.files and self.headers.get("if-none-match") == "*":
             return self.answer(409, x_ms_error_code="BlobAlreadyExists")
         self.store.files[self.place] = data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import urllib.error
 import urllib.request
@@ -10,6 +11,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote
 
 import pytest
+from pyiceberg.io.fsspec import FsspecFileIO
 
 from limnos.config.settings import Storage
 from tests.adls import ACCOUNT, CONTAINER, PLACE, SECRET, Adls, adls
@@ -166,6 +168,27 @@ def test_the_check_tries_them(store: Adls, node: Node) -> None:
     assert set(steps.values()) == {"passed"}, told
     assert {"vend", "vended write", "vended read beside", "vended delete beside"} <= set(steps)
     assert not [key for key in store.files if "limnos-check" in key]
+
+
+def test_pyiceberg_works_by_a_signature(store: Adls, node: Node) -> None:
+    """What a table's answer says is all that PyIceberg needs: it reads and writes there, as far as the caller may, and nowhere else."""
+    told, beside = load(node, "eve").json(), node.get(table_path("a", "t2", root=ROOT)).json()
+    mine, hers = (FsspecFileIO(load(node, user).json()["config"]) for user in ("eve", "ana"))
+    fresh = f"{told['metadata']['location']}/data/fresh"
+    with mine.new_output(fresh).create() as stream:
+        stream.write(b"rows")
+    with hers.new_input(fresh).open() as rows, hers.new_input(told["metadata-location"]).open() as metadata:
+        assert rows.read() == b"rows"
+        assert json.loads(metadata.read())["table-uuid"] == told["metadata"]["table-uuid"]
+
+    with pytest.raises(Exception, match=r"403|Forbidden|AuthorizationPermissionMismatch"):
+        hers.new_input(beside["metadata-location"]).open().read()
+    with (
+        pytest.raises(Exception, match=r"403|Forbidden|AuthorizationPermissionMismatch"),
+        hers.new_output(f"{fresh}2").create() as stream,
+    ):
+        stream.write(b"rows")
+    assert [name for name in store.files if name.endswith("fresh2")] == []
 
 
 @pytest.mark.parametrize("node", ["by_program"], indirect=True)
