@@ -71,6 +71,8 @@ async def scan_shown(ctx: Context, scanned: Scanned, *, bound: Bound) -> Shown:
     """
     query = token_hex(16)
     into = place_into(ctx, scanned, bound=bound, query=query)
+    with _unnamed(scanned):
+        scanned.place.check(scanned.document.location)
     scan = await scan_of(ctx, scanned._replace(asked=narrowed(scanned.asked, bound), bound=None))
     residual = await _residual(ctx, scanned, aim=scan.aim)
     found: list[bytes] = []

@@ -11,7 +11,9 @@ import pytest
 
 from limnos.formats.scans import portions
 from limnos.formats.scans import tasks as planned
+from limnos.model.errors import OutsideRoots
 from limnos.services import chores, restricting
+from limnos.services.places import Place
 from tests.http.driver import OWN, Answer, Node, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import Written, paths_of
@@ -186,6 +188,19 @@ def test_refusals_name_no_file(lake: Node) -> None:
         for told in (table.location, "Rome", ".avro", ".parquet", "file:"):
             assert told not in words(answer), words(answer)
         assert "Have whoever owns" in words(answer) or "have whoever owns" in words(answer)
+
+
+def test_a_place_that_is_allowed_no_more(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the table's place is one that the server may not read any more, who is bound does not hear which."""
+
+    def outside(_: Place, location: str) -> None:
+        raise OutsideRoots(f"Location {location} is none")
+
+    monkeypatch.setattr(Place, "check", outside)
+    told, whole = table.seen(), table.plan()
+
+    assert (told.status, table.location in words(told)) == (406, False)
+    assert (whole.status, table.location in words(whole)) == (400, True)
 
 
 def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
