@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import boto3  # type: ignore[import-untyped]
 import pytest
@@ -349,3 +350,25 @@ def test_a_move_leaves_what_has_come_in_the_place_of_what_it_moved(
 
     assert files.read("s3://bucket/moved/aside") == b"wrong"
     assert files.read("s3://bucket/moved/a") == b"right"
+
+
+def test_a_container_of_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that can't be told from its location and properties is the catalog's fault, told without its key."""
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    key = "bm8ga2V5IG9mIGFueWJvZHkncw=="
+
+    with pytest.raises(StorageFailed, match="abfs://lake") as refused:
+        store_for("abfs://lake/t", {"adls.account-key": key})
+
+    assert key not in str(refused.value)
+
+
+def test_files_below_keep_their_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is listed is spelled as whoever asked has spelled it, the account's host too, though fsspec leaves it out."""
+    files = store_for("abfs://lake@tables.dfs.core.windows.net/t", {"adls.account-key": "bm8ga2V5IG9mIGFueWJvZHkncw=="})
+    monkeypatch.setattr(files, "_fs", SimpleNamespace(find=lambda _: ["lake/t/a b", "lake/t/d/e"]))
+
+    assert list(files.below("abfs://lake@tables.dfs.core.windows.net/t")) == [
+        "abfs://lake@tables.dfs.core.windows.net/t/a b",
+        "abfs://lake@tables.dfs.core.windows.net/t/d/e",
+    ]

@@ -111,7 +111,10 @@ class RemoteFiles:
         account = self._class._get_kwargs_from_urls(root)  # noqa: SLF001 - how fsspec itself opens URLs
         arguments = _arguments(scheme, {**dict(options.values), **_words_of(account)})
         # No instance of fsspec's own cache: those are shared with whoever else uses fsspec in this process.
-        self._fs = self._class(**(arguments | account), use_listings_cache=False, skip_instance_cache=True)
+        try:
+            self._fs = self._class(**(arguments | account), use_listings_cache=False, skip_instance_cache=True)
+        except ValueError as error:  # adlfs, without an account's name
+            raise trouble.failed("reach", root, error, remote=True) from error
         self._fs.retries = _ATTEMPTS
         pipe = getattr(self._fs, "_pipe_file", self._fs.pipe_file)
         self._creates = "mode" in inspect.signature(pipe).parameters
