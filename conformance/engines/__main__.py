@@ -1,8 +1,8 @@
-"""`python -m conformance.engines [--page] [ENGINE…]`: engines as they come, against a server with access control on, on a disk and on an object store.
+"""`python -m conformance.engines [--page] [--crossed] [ENGINE…]`: engines as they come, against a server with access control on, on a disk and on an object store.
 
 Job: start a server and a store, take each engine through the story, let every engine read what every engine wrote, print the score. May import
 the client, the demo's server starter, the tests' object store and this package. Downloads are kept in `limnos/conformance` of the XDG cache.
-`--page` writes the score into docs/clients.md, beside what earlier runs kept of engines that did not run.
+`--page` writes the score into docs/clients.md, beside what earlier runs kept; `--crossed` asks only for what each engine writes and all read.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from conformance.engines.scores import as_json, as_text, in_page, merged, totals
 from conformance.engines.world import world
 from limnos.model.errors import LimnosError
 
+FLAGS = ("--page", "--crossed")
 OUTPUT = Path(__file__).parents[2] / "conformance-out"
 
 
 def main(names: Sequence[str]) -> int:
     """Run and report; 0 when nothing failed."""
-    writes, names = "--page" in names, [name for name in names if name != "--page"]
+    flags, names = {name for name in names if name in FLAGS}, [name for name in names if name not in FLAGS]
     known = list(dict.fromkeys((*ENGINES, *DEEPER)))
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -34,8 +35,9 @@ def main(names: Sequence[str]) -> int:
         work = Path(folder)
         with world(work, log=OUTPUT / "engines-server.log") as (lake, store):
             runner = Runner(lake, store, OUTPUT)
-            runner.run(list(names) or known)
-    if writes:
+            run = runner.run_crossed if "--crossed" in flags else runner.run
+            run(list(names) or known)
+    if "--page" in flags:
         _keep(runner)
     print(as_text(runner.outcomes))
     print(totals(runner.outcomes, runner.titles))

@@ -16,6 +16,9 @@ from conformance.engines.page import block
 from conformance.engines.remote import Lines
 from conformance.engines.rows import PLAIN, TYPED, Row
 
+_PARTS = ("x", "label")
+"""Of the structure in the table of all types."""
+
 
 class Foreign(Driver):
     """A client whose settings are properties, `name=value` by line."""
@@ -92,10 +95,15 @@ def _object(row: Row, columns: dict[str, str]) -> dict[str, object]:
     """A row as JSON has it: by names, a structure's, too."""
     cells = zip(columns.items(), row, strict=True)
     return {
-        name: dict(zip(("x", "label"), cell, strict=True)) if kind == "struct" and cell else cell  # type: ignore[call-overload]
+        name: dict(zip(_PARTS, cell, strict=True)) if kind == "struct" and cell else cell  # type: ignore[call-overload]
         for (name, kind), cell in cells
     }
 
 
 def _rows(objects: Sequence[dict[str, object]], columns: Sequence[str]) -> list[Row]:
-    return [[each.get(name) for name in columns] for each in objects]
+    return [[_cell(each.get(name)) for name in columns] for each in objects]
+
+
+def _cell(value: object) -> object:
+    """A value; a structure's in their order, which JSON does not keep."""
+    return [value[name] for name in _PARTS] if isinstance(value, dict) else value

@@ -32,6 +32,8 @@ ENGINES: dict[str, Start] = {
     "trino": hosted("trino"),
     "flink": hosted("flink"),
     "flink2": hosted("flink2"),
+    "go": hosted("go"),
+    "rust": hosted("rust"),
 }
 DEEPER: dict[str, Callable[[Lake], list[Check]]] = {
     "duckdb": duck.run,
@@ -41,7 +43,7 @@ DEEPER: dict[str, Callable[[Lake], list[Check]]] = {
     "trino": trino.run,
 }
 """What is asked of one engine alone."""
-REMOTE_ENGINES = ("spark41", "spark35", "pyiceberg", "duckdb", "daft", "polars", "trino", "flink", "flink2")
+REMOTE_ENGINES = ("spark41", "spark35", "pyiceberg", "duckdb", "daft", "polars", "trino", "flink", "flink2", "go")
 """Those that take credentials from the catalog."""
 
 
@@ -59,14 +61,24 @@ class Runner:
         driven = [name for name in names if name in ENGINES]
         for name in driven:
             self._with(name, "main", self._told)
-        for name in driven:
-            self._with(name, "main", lambda story: cross.read(story, self._tables))
+        self._read(driven)
         for name in driven:
             if name in REMOTE_ENGINES:
                 self._with(name, REMOTE, Story.tell_remote)
         for name in names:
             if name in DEEPER:
                 self._deeper(name)
+
+    def run_crossed(self, names: Sequence[str]) -> None:
+        """Only what these write and all of them read."""
+        driven = [name for name in names if name in ENGINES]
+        for name in driven:
+            self._with(name, "main", self._wrote)
+        self._read(driven)
+
+    def _read(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._with(name, "main", lambda story: cross.read(story, self._tables))
 
     def _deeper(self, name: str) -> None:
         for check in DEEPER[name](self.lake):
@@ -79,6 +91,9 @@ class Runner:
 
     def _told(self, story: Story) -> None:
         story.tell()
+        self._wrote(story)
+
+    def _wrote(self, story: Story) -> None:
         if rows := cross.written(story):
             self._tables[story.engine] = rows
 

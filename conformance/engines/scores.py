@@ -61,9 +61,10 @@ def in_page(page: str, outcomes: Sequence[Outcome], titles: dict[str, str]) -> s
 
 
 def merged(text: str, outcomes: Sequence[Outcome], titles: dict[str, str]) -> tuple[list[Outcome], dict[str, str]]:
-    """A run beside what an earlier one kept of other engines."""
+    """A run beside what an earlier one kept: of other engines, and of what these, of the same versions, were not asked this time."""
     kept = json.loads(text)
-    again = {each.engine for each in outcomes}
+    anew = {name for name, title in titles.items() if kept["titles"].get(name) != title}
     old = [Outcome(**each) for each in kept["outcomes"]]
-    stay = [each for each in old if each.engine not in again]
-    return [*stay, *outcomes], {**kept["titles"], **titles}
+    all_of = {(each.engine, each.check): each for each in old if each.engine not in anew}
+    all_of.update({(each.engine, each.check): each for each in outcomes})
+    return list(all_of.values()), {**kept["titles"], **titles}

@@ -295,7 +295,7 @@ import json, sys
 for line in sys.stdin:
     with open("asked", "a") as asked:
         asked.write(line)
-    told = [{{"city": "Oslo", "id": 1}}] if '"read"' in line else None
+    told = [{{"place": {{"label": "here", "x": 1}}, "id": 1}}] if '"read"' in line else None
     print(json.dumps({{"told": told}}), flush=True)
 """
 
@@ -317,7 +317,7 @@ def test_a_program_of_another_language_is_asked_in_icebergs_words(tmp_path: Path
     engine.be("admin")
     engine.create_typed(["a"], "t")
     engine.append_typed(["a"], "t", FIRST[:1])
-    assert engine.read(["a"], "t", ["id", "city"]) == [[1, "Oslo"]]
+    assert engine.read(["a"], "t", ["id", "place"]) == [[1, [1, "here"]]]
     engine.stop()
 
     opened, created, appended, _ = map(json.loads, (tmp_path / "asked").read_text().splitlines())
@@ -391,7 +391,9 @@ def test_the_page_holds_the_last_run() -> None:
     kept = as_json([*first.outcomes, *second.outcomes], {"one": "engine 1", "two": "engine 2"})
     outcomes, titles = merged(kept, second.outcomes[:1], {"two": "engine 2.1"})
     page = in_page(f"a\n{BEGIN}\nold\n{END}\nb", outcomes, titles)
+    same_version, _ = merged(kept, first.outcomes[:1], {"one": "engine 1"})
 
+    assert len(same_version) == len(first.outcomes) + len(second.outcomes)
     assert [(each.engine, each.check) for each in outcomes] == [
         ("one", "here"), ("one", "gone"), ("one", "deeper: alone"), ("two", "here"),
     ]  # fmt: skip

@@ -19,6 +19,9 @@ class Engine(Foreign):
     title = "iceberg-go 0.7.0"
     section = "iceberg-go"
     limits = {  # noqa: RUF012
+        "names: slash": "invalid identifier component",
+        "read its view": "Table does not exist",
+        "read another's view": "Table does not exist",
         "update": ABSENT,
         "merge": ABSENT,
     }

@@ -19,6 +19,11 @@ from conformance.engines.rows import Row
 _START_S = 300
 _STATEMENT_S = 200
 _STOP_S = 20
+_HEADERS = {
+    "X-Trino-User": "conformance",
+    "X-Trino-Time-Zone": "UTC",
+    "X-Trino-Client-Capabilities": "PARAMETRIC_DATETIME",  # else time stamps are told in milliseconds
+}
 
 
 class Engine(SqlDriver):
@@ -75,9 +80,7 @@ class Engine(SqlDriver):
 
     def ask(self, text: str) -> list[Row]:
         """The rows of a statement, or the number of those that it changed; raises with Trino's own words."""
-        request = urllib.request.Request(
-            f"{self._address}/v1/statement", text.encode(), {"X-Trino-User": "conformance", "X-Trino-Time-Zone": "UTC"}
-        )
+        request = urllib.request.Request(f"{self._address}/v1/statement", text.encode(), _HEADERS)
         rows: list[Row] = []
         end = time.monotonic() + _STATEMENT_S
         while time.monotonic() < end:
@@ -90,7 +93,7 @@ class Engine(SqlDriver):
             if "nextUri" not in page:
                 changed = page.get("updateCount")
                 return [[changed]] if not rows and changed is not None else rows
-            request = urllib.request.Request(page["nextUri"], headers={"X-Trino-User": "conformance"})
+            request = urllib.request.Request(page["nextUri"], headers=_HEADERS)
         raise RuntimeError(f"Not done within {_STATEMENT_S} s: {text}")
 
     def _wait(self) -> None:
