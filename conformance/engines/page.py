@@ -38,6 +38,6 @@ def _by_credential(code: str) -> str:
     """Settings with a credential in the place of the token, as a line of the page's table says; raises LookupError for a client that it does not know."""
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         instead, *given = (line.startswith("| ") and _CODE.findall(line)) or [""]
-        if "TOKEN" in instead and instead in code:
-            return code.replace(instead, "\n".join(given))
+        if "TOKEN" in instead and (found := re.search(rf"(?<!\w){re.escape(instead)}", code)):
+            return code[: found.start()] + "\n".join(given) + code[found.end() :]
     raise LookupError(f"{PAGE.name} has no way for it to sign in by a credential")

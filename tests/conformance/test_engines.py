@@ -151,10 +151,11 @@ def test_a_credential_takes_the_tokens_place(engine: str) -> None:
     assert "other" in code
 
 
-def test_a_client_without_a_credential() -> None:
+@pytest.mark.parametrize("engine", ["chDB", "Sail"])
+def test_a_client_without_a_credential(engine: str) -> None:
     """A client that knows tokens only is given nothing else in their place."""
     with pytest.raises(LookupError, match="sign in by a credential"):
-        block("chDB", uri="http://h", token="etl:secret-1")
+        block(engine, uri="http://h", token="etl:secret-1")
 
 
 def test_where_the_store_is() -> None:
