@@ -8,6 +8,7 @@ import sys
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +17,7 @@ from conformance.engines.archives import FLINK, FLINK_2, HERE, TRINO, Tarball, u
 from conformance.engines.checks import Checks, Lake
 from conformance.engines.driver import ABSENT, Driver, Levels, Place, SqlDriver
 from conformance.engines.drivers.pyiceberg_driver import Engine as Witness
+from conformance.engines.drivers.pyspark_sql import PySpark
 from conformance.engines.drivers.spark_sql import SparkSql
 from conformance.engines.foreign import Foreign
 from conformance.engines.host import answer
@@ -379,6 +381,20 @@ def test_sql_of_spark_is_spelled_by_level() -> None:
     assert asked[0] == "INSERT INTO lake.`a`.`b.c`.`t``u` VALUES (1, 'it\\'s \\\\')"
     assert "`tags` ARRAY<STRING>" in asked[1]
     assert " USING iceberg PARTITIONED BY (days(`at`)) " in asked[1]
+
+
+def test_a_caller_of_spark_is_a_catalog_of_its_session(tmp_path: Path) -> None:
+    """What Spark takes only when it starts is not said again; each caller's catalog has the page's settings and the caller's token."""
+    said: dict[str, str] = {}
+    spark = PySpark()
+    spark.place = Place(uri="http://h", warehouse="w", tokens={"reader": "r"}, work=tmp_path, is_remote=True)
+    spark.spark = SimpleNamespace(conf=SimpleNamespace(set=said.__setitem__))  # type: ignore[assignment]
+
+    spark.be("reader")
+    assert all(name.startswith("spark.sql.catalog.lake_reader") for name in said)
+    assert said["spark.sql.catalog.lake_reader.token"] == "r"
+    assert said["spark.sql.catalog.lake_reader.header.X-Iceberg-Access-Delegation"] == "vended-credentials"
+    assert spark.space(["a"]) == "lake_reader.`a`"
 
 
 def test_the_page_holds_the_last_run() -> None:

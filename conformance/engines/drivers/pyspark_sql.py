@@ -17,6 +17,8 @@ from limnos.spark.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_CATALOG = "spark.sql.catalog.lake"
+
 
 class PySpark(SparkSql):
     """Any release of Spark: its driver says which jars it takes."""
@@ -34,7 +36,7 @@ class PySpark(SparkSql):
         os.environ["JAVA_HOME"] = str(find_java(cache=cache_directory()).home)
         builder = SparkSession.builder.master("local[1]").config("spark.jars", ",".join(map(str, self.jars())))
         for name, value in self._settings("admin").items():
-            if not name.startswith("spark.sql.catalog."):
+            if not name.startswith(_CATALOG):
                 builder = builder.config(name, value)
         for name, value in (
             ("spark.ui.enabled", "false"), ("spark.sql.session.timeZone", "UTC"), ("spark.sql.shuffle.partitions", "1"),
@@ -46,7 +48,8 @@ class PySpark(SparkSql):
     def be(self, caller: str) -> None:
         self.catalog = f"lake_{caller}"
         for name, value in self._settings(caller).items():
-            self.spark.conf.set(name.replace("spark.sql.catalog.lake", f"spark.sql.catalog.{self.catalog}"), value)
+            if name.startswith(_CATALOG):  # all else was said when Spark started
+                self.spark.conf.set(name.replace(_CATALOG, f"spark.sql.catalog.{self.catalog}"), value)
 
     def _settings(self, caller: str) -> dict[str, str]:
         """What the page says."""
