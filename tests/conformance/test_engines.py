@@ -6,7 +6,7 @@ import io
 import json
 import sys
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,9 +24,11 @@ from conformance.engines.host import answer
 from conformance.engines.page import block
 from conformance.engines.remote import Refused, Remote
 from conformance.engines.rows import FIRST, PLAIN, SECOND, TYPED, Row, difference, kept, same
+from conformance.engines.runner import Runner
 from conformance.engines.scores import BEGIN, END, as_json, as_text, in_page, merged, totals
 from conformance.engines.story import Story
 from conformance.kit.jars import parse_lock
+from tests.objects import Objects
 
 JARS = {
     "t-1/lib/a.jar": b"a",
@@ -280,6 +282,20 @@ def test_a_host_answers_in_lines(tmp_path: Path) -> None:
         "error": "RuntimeError: ['a'] t ['id'] / OSError: away"
     }
     assert answer(engine, json.dumps(["drop", [["a"], "t"]])) == {"error": f"Absent: {ABSENT}"}
+
+
+def test_only_what_is_crossed() -> None:
+    """Each engine writes before any reads; nothing else is asked of it, and nothing of what has no driver."""
+
+    class Logged(Runner):
+        def _with(self, name: str, catalog: str, tell: Callable[[Story], object]) -> None:
+            asked.append((name, catalog))
+
+    asked: list[tuple[str, str]] = []
+    lake = Lake(uri="http://h", admin="a", reader="r", work=Path())
+    Logged(lake, Objects(), Path()).run_crossed(["go", "none", "trino"])
+
+    assert asked == [("go", "main"), ("trino", "main")] * 2
 
 
 def test_an_engine_that_ends(tmp_path: Path) -> None:
