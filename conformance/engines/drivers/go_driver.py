@@ -20,6 +20,7 @@ class Engine(Foreign):
     section = "iceberg-go"
     limits = {  # noqa: RUF012
         "names: slash": "invalid identifier component",
+        "reads duckdb": "only parquet format is implemented, got parquet",  # DuckDB writes the format in small letters
         "read its view": "Table does not exist",
         "read another's view": "Table does not exist",
         "update": ABSENT,
