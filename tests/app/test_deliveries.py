@@ -389,12 +389,12 @@ def test_secrets_are_sealed_where_they_lie(desk: Desk, receiver: Receiver) -> No
         assert keys_of(kept()) == {key_name(keys[-1])}
         assert receiver.secret not in kept()
         desk.namespace(f"n{number}")
-        deliver(desk, lambda: len(receiver.events) > number)  # noqa: B023 - called before the next
+        deliver(desk, lambda: f"n{number}" in names(receiver))  # noqa: B023 - called before the next
     held(ONE)
     desk.namespace("late")
     deliver(desk, lambda: failed(desk))
 
-    assert names(receiver) == ["n0", "n1"]
+    assert set(names(receiver)) == {"n0", "n1"}  # what a node was ended over is sent again
     assert key_name(TWO) in str(standing(desk).webhook.error)
     assert desk.run(keys_list(desk.ctx())).lacking == (key_name(TWO),)
 

@@ -74,7 +74,8 @@ async def keys_list(ctx: Context) -> Held:
     await refuse_former(ctx)
     await ctx.read(Scope(), _require)
     catalogs = [record.properties for _, _, record in await ctx.look_up(catalog_records_read)]
-    return _held(keys_of_server(ctx), catalogs, [secret for _, _, secret in await ctx.look_up(webhook_secrets_read)])
+    webhooks = [secret for _, _, secret in await ctx.look_up(webhook_secrets_read)]
+    return _held(keys_of_server(ctx), catalogs, webhooks=webhooks)
 
 
 async def keys_rotate(ctx: Context) -> tuple[Held, int]:
@@ -95,14 +96,15 @@ async def keys_rotate(ctx: Context) -> tuple[Held, int]:
     for catalog_id, metalake_id, record in found:
         now.append(keys.sealed(record.properties))
         if now[-1] != record.properties:
-            done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys), secrets_seal)
+            done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys), mutation=secrets_seal)
     secrets = []
     for webhook_id, metalake_id, before in webhooks:
         secrets.append(keys.sealed_text(SECRET, before))
         if secrets[-1] != before:
-            done += await _seal(ctx, WebhookSeal(webhook_id, metalake_id, before, secrets[-1]), webhook_seal)
+            done += await _seal(ctx, WebhookSeal(webhook_id, metalake_id, before, secrets[-1]), mutation=webhook_seal)
     log.info("secrets are under the newest key", key=keys.current, made=made, sealed=done)
-    return _held(keys, now, secrets), done  # nothing is asked of the store after the last commit: what was done is told
+    # Nothing is asked of the store after the last commit: what was done is told.
+    return _held(keys, now, webhooks=secrets), done
 
 
 def keys_of_server(ctx: Context) -> Keys:
@@ -110,7 +112,7 @@ def keys_of_server(ctx: Context) -> Keys:
     return ctx.services.defaults.storages.keys
 
 
-async def _seal(ctx: Context, command: Sealing, mutation: Callable[[Tx, Permit[Sealing]], bool]) -> bool:
+async def _seal(ctx: Context, command: Sealing, *, mutation: Callable[[Tx, Permit[Sealing]], bool]) -> bool:
     def decide(scene: Scene) -> Permit[Sealing]:
         return scene.permit(command, scene.require(Action.KEYS_MANAGE, ()), zone=command.metalake_id)
 
@@ -137,7 +139,7 @@ def webhook_seal(tx: Tx, permit: Permit[WebhookSeal]) -> bool:
     return tx.webhooks.seal(command.webhook_id, before=command.before, sealed=command.sealed)
 
 
-def _held(keys: Keys, catalogs: Sequence[Mapping[str, str]], webhooks: Sequence[str]) -> Held:
+def _held(keys: Keys, catalogs: Sequence[Mapping[str, str]], *, webhooks: Sequence[str]) -> Held:
     counts: Counter[str] = Counter()
     sent: Counter[str] = Counter(name for secret in webhooks for name in keys_of(secret))
     plain = sum(is_plain(SECRET, secret) for secret in webhooks)
