@@ -1,0 +1,145 @@
+"""Restricted tables read by Spark: over random filters, masks and queries it shows what a model in plain Python says, and nothing else.
+
+Files lie in partitions, with deletes by position of format 2 and with deletion vectors of format 3. `LIMNOS_TEST_RESTRICTIONS` says how many; 1,000 are the whole proof.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.spark import session
+from tests.formats.restricting.model import (
+    FITTING,
+    FIXED,
+    Cell,
+    Filter,
+    Row,
+    holds,
+    random_filter,
+    same,
+    shown_of,
+    told,
+)
+from tests.integration.live import serving
+from tests.integration.test_restricted_scans import SCHEMA, SPEC, Shop
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.integration,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+COUNT = int(os.environ.get("LIMNOS_TEST_RESTRICTIONS", "12"))
+TABLES = ("two", "three")
+_COMPARED = {"eq": "=", "not-eq": "<>", "lt": "<", "lt-eq": "<=", "gt": ">", "gt-eq": ">="}
+
+
+class Spark(NamedTuple):
+    """The shop with its tables in two formats, the rows that are left in them, and bob in Spark, who says nothing of where scans are planned."""
+
+    shop: Shop
+    rows: list[Row]
+    owner: SparkSession
+    bob: SparkSession
+
+    def seen(self, query: str) -> list[Row]:
+        """What bob is given."""
+        found: list[Row] = self.bob.sql(query).toArrow().to_pylist()
+        return [{column: _in_utc(value) for column, value in row.items()} for row in found]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+    """A server with the tables, and patience."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LIMNOS__SERVER__REQUEST_TIMEOUT_S", "300")
+        with serving(tmp_path_factory.mktemp("shop") / "data") as server:
+            shop = Shop(server)
+            owner = session(server.uri, token=server.token)
+            lazily = {"write.delete.mode": "merge-on-read"}
+            two = shop.owner.create_table(("shop", "two"), SCHEMA, partition_spec=SPEC, properties=lazily)
+            two.append(pa.Table.from_pylist(shop.rows, schema=SCHEMA.as_arrow()))
+            owner.sql(
+                "CREATE TABLE main.shop.three USING iceberg TBLPROPERTIES ('format-version'='3', 'write.delete.mode'='merge-on-read') "
+                "AS SELECT * FROM main.shop.cards"
+            )
+            for name in TABLES:
+                owner.sql(f"DELETE FROM main.shop.{name} WHERE id % 7 = 3")
+            rows = [row for row in shop.rows if row["id"] % 7 != 3]
+            yield Spark(shop, rows, owner, session(server.uri, user="bob"))
+            shop.http.close()
+
+
+def _in_utc(value: Cell) -> Cell:
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
+def sql_of(filter_: Filter) -> str:
+    """A filter as Spark's SQL."""
+    word = filter_["type"]
+    if word in ("and", "or"):
+        return f"({sql_of(filter_['left'])} {word} {sql_of(filter_['right'])})"
+    if word == "not":
+        return f"(not {sql_of(filter_['child'])})"
+    column = filter_["term"]
+    if word in ("is-null", "not-null"):
+        return f"{column} is {'not ' * (word == 'not-null')}null"
+    if word in ("in", "not-in"):
+        values = ", ".join(_literal(column, each) for each in filter_["values"])
+        return f"{column} {'not ' * (word == 'not-in')}in ({values})"
+    if word in ("starts-with", "not-starts-with"):
+        return f"{column} {'not ' * word.startswith('not')}like '{filter_['value']}%'"
+    return f"{column} {_COMPARED[word]} {_literal(column, filter_['value'])}"
+
+
+def _literal(column: str, written: Cell) -> str:
+    value = told(column, written)
+    if isinstance(value, datetime):
+        return f"timestamp '{value.isoformat()}'"
+    if isinstance(value, date):
+        return f"date '{value}'"
+    if isinstance(value, str):
+        return f"'{value}'"
+    return f"{value}D" if isinstance(value, float) else str(value)
+
+
+def test_spark_shows_what_the_model_says(spark: Spark) -> None:
+    """Filters and masks at random, read through queries at random: Spark gives the rows of the model, and no others."""
+    dice, read = spark.shop.dice, 0
+    for number in range(COUNT):
+        name = TABLES[number % 2]
+        filter_ = None if dice.random() < 0.1 else random_filter(dice, spark.rows)
+        masks = {column: dice.choice(FITTING[column]) for column in dice.sample(tuple(FIXED), dice.randrange(1, 4))}
+        spark.shop.restrict(filter_, masks, table=name)
+        asked = random_filter(dice, spark.rows)
+        query = f"SELECT * FROM main.shop.{name} WHERE {sql_of(asked)}"
+        expected = [row for row in shown_of(spark.rows, filter_, masks) if holds(asked, row) is True]
+
+        same(spark.seen(query), expected)
+        read += len(expected)
+
+    assert read > COUNT
+
+
+def test_what_else_a_query_may_ask(spark: Spark) -> None:
+    """Counts, joins and groups are of what may be seen; an older version is restricted as the newest, by the columns of today."""
+    versions = [row[0] for row in spark.owner.sql("SELECT snapshot_id FROM main.shop.two.snapshots ORDER BY committed_at").collect()]  # fmt: skip
+    spark.shop.restrict({"type": "eq", "term": "city", "value": "Bonn"}, {"card": "replace-with-null"}, table="two")
+    seen = [row for row in spark.rows if row["city"] == "Bonn"]
+
+    (counted,) = spark.seen(
+        "SELECT count(*) AS n, count(card) AS cards, min(city) AS city, max(id) AS id FROM main.shop.two"
+    )
+    joined = spark.seen("SELECT a.id FROM main.shop.two a JOIN main.shop.two b ON a.id = b.id WHERE b.city <> 'Wien'")
+    older = spark.seen(f"SELECT id FROM main.shop.two VERSION AS OF {versions[0]}")
+    assert counted == {"n": len(seen), "cards": 0, "city": "Bonn", "id": max(row["id"] for row in seen)}
+    assert sorted(row["id"] for row in joined) == [row["id"] for row in seen]
+    assert sorted(row["id"] for row in older) == [row["id"] for row in spark.shop.rows if row["city"] == "Bonn"]
