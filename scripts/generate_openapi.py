@@ -237,7 +237,8 @@ def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list
         done.append(304)
     refused: list[type[LimnosError]] = []
     if route.operation in protocol.anonymous:
-        refused += [Unavailable] if "health" in route.operation else TOKENS if route.takes == "form" else []
+        is_sign_in = route.takes == "form" or known.body is not None
+        refused += [Unavailable] if "health" in route.operation else TOKENS if is_sign_in else []
     else:
         refused += ALWAYS
         refused += [] if route.method in ("GET", "HEAD") else [CommitConflict]

@@ -36,7 +36,7 @@ def main(words: Sequence[str]) -> int:
             chosen = [each for each in operations(protocol) if asked.only in each.label]
             found = ask_all(world, chosen, callers=CALLERS, cases=asked.cases, number=asked.seed)
         print("\n\n".join(map(str, found.wrong.values())))
-        print(totals(protocol, found, time.monotonic() - began))
+        print(totals(protocol, found, time.monotonic() - began), flush=True)
         wrong += len(found.wrong)
     return 1 if wrong else 0
 

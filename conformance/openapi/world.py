@@ -25,6 +25,8 @@ API = "/api/metalakes"
 OWN = "/api/limnos/v1/metalakes"
 READS = ("use_catalog", "use_schema", "select_table")
 
+BOUNDED = "[lance]\ndata_timeout_s = 60\n[sqlpp]\ntimeout_s = 60\n"
+"""What may take minutes takes no longer than one that waits for changes does: then no answer at all is a fault."""
 GIVEN = {"name": "owner", "type": "USER"}
 Request = tuple[str, str, object]
 
@@ -125,7 +127,9 @@ class World:
 @contextmanager
 def world_at(folder: Path) -> Iterator[World]:
     """Start a server over an empty store, with everything in it."""
-    with serving(folder / "data") as server:
+    settings = folder / "limnos.toml"
+    settings.write_text(BOUNDED)
+    with serving(folder / "data", "--config", str(settings)) as server:
         world = World(server.uri)
         world.mend()
         yield world

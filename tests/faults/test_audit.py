@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.faults.rig import Rig
+from tests.faults.rig import BACKENDS, Rig
 from tests.nodes.wire import (
     GRAVITINO,
     OWN,
@@ -28,8 +28,8 @@ from tests.nodes.wire import (
     table_path,
 )
 
-ACTIONS = int(os.environ.get("LIMNOS_TEST_AUDIT", "400"))
-KILLS = max(4, ACTIONS // 400)
+ACTIONS = int(os.environ.get("LIMNOS_TEST_AUDIT", "300"))
+KILLS = max(2, ACTIONS // 400)
 USERS = tuple(f"u{number}" for number in range(20))
 WRITES = ("USE_CATALOG", "USE_SCHEMA", "CREATE_SCHEMA", "CREATE_TABLE", "MODIFY_TABLE", "SELECT_TABLE")
 READS = ("USE_CATALOG", "USE_SCHEMA", "SELECT_TABLE")
@@ -42,7 +42,7 @@ LANCE_SPACE = "told"
 PIPELINES = f"{OWN}/metalakes/lake/pipelines"
 RUNS = 12
 """Pipelines with a run each that is there to be published."""
-POINTS = ("permitted", "written", "drafted", "before-commit", "after-commit")
+POINTS = ("before-commit", "after-commit", "permitted", "written", "drafted")
 Change = tuple[str, str, str, str]
 """The change's word, the kind, the path, the new path."""
 
@@ -73,7 +73,7 @@ class Done(NamedTuple):
     changes: tuple[Change, ...]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=BACKENDS)
 def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """A node of its own on each backend, whose audit tells everything."""
     database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from limnos.store.faults import POINTS
-from tests.faults.rig import FULL, SETTLED_WITHIN_S, Rig
+from tests.faults.rig import BACKENDS, FULL, SETTLED_WITHIN_S, Rig, on_backends
 from tests.faults.whole import complaints
 from tests.nodes.wire import GRAVITINO as LAKE
 from tests.nodes.wire import OWN
@@ -99,7 +99,7 @@ class Place(NamedTuple):
         assert complaints(self.rig.database) == []
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=BACKENDS)
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """One node for the module's tests on each backend."""
     database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
@@ -131,7 +131,7 @@ ENDS = [
 ]
 
 
-@pytest.mark.parametrize("step,point", SAMPLE)
+@pytest.mark.parametrize("place,step,point", on_backends(SAMPLE), indirect=["place"])
 def test_a_job_is_killed_with_its_server(place: Place, step: str, point: str) -> None:
     """Whichever write of its life is cut: who was told of it finds it, it ended, and no program ran twice."""
     template = place.template()
@@ -159,7 +159,7 @@ def test_a_job_is_killed_with_its_server(place: Place, step: str, point: str) ->
     place.whole()
 
 
-@pytest.mark.parametrize("waits,point", ENDS)
+@pytest.mark.parametrize("place,waits,point", on_backends(ENDS), indirect=["place"])
 def test_a_cancel_is_killed(place: Place, waits: bool, point: str) -> None:
     """A cancel that was committed holds, one that was not leaves the job; what ran under the dead server has ended either way."""
     template = place.template()

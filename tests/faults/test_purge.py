@@ -6,11 +6,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
 from limnos.store.faults import PURGE_POINT
-from tests.faults.rig import Rig
+from tests.faults.rig import BACKENDS, FULL, Rig
 from tests.faults.whole import complaints
 from tests.nodes.wire import GRAVITINO, PREFIX, namespace_body, table_path
 
@@ -106,6 +107,7 @@ def test_leased_purge_is_left_alone(rig: Rig) -> None:
     assert not [path for path in listed if path.exists()]
 
 
+@pytest.mark.parametrize("rig", BACKENDS if FULL else ("postgresql",), indirect=True)
 def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
     """Killed when it left, when its purge was begun and after a file: in the end its files are gone, and nothing else is."""
     tag = rig.tag()
@@ -138,6 +140,7 @@ def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
     assert complaints(rig.database) == []
 
 
+@pytest.mark.parametrize("rig", BACKENDS if FULL else ("sqlite",), indirect=True)
 def test_a_fileset_that_leaves_the_trash(rig: Rig) -> None:
     """Killed when a managed fileset left, when its purge was begun and after a file: in the end its files are gone, its neighbour's are there, and its place is free."""
     tag = rig.tag()

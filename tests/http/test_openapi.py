@@ -89,6 +89,13 @@ def test_body_shapes_are_told() -> None:
     assert set(schema["properties"]) == {"name", "metadata-location", "overwrite"}
 
 
+def test_who_signs_in_is_told_what_may_come() -> None:
+    """Routes that need no credential and take one in their body may refuse it, slow its sender down, or find no store."""
+    paths = json.loads((generate_openapi.FOLDER / "admin.json").read_text(encoding="utf-8"))["paths"]
+
+    assert {"400", "401", "429", "503"} <= set(paths["/api/limnos/v1/login"]["post"]["responses"])
+
+
 def test_document_that_is_behind_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

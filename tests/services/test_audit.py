@@ -8,10 +8,16 @@ from limnos.model.audit import Line, rights_of
 from limnos.model.errors import Forbidden
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
+from limnos.services import audit
 from limnos.services.audit import audit_read
+from limnos.services.context import Context
+from limnos.services.owners import owner_set
+from limnos.services.users import user_enable
 from limnos.store.audit import Wanted
 from tests.inprocess import LAKE
 from tests.services.conftest import Desk
+
+LAKES = {"metalake": LAKE, "kind": Kind.METALAKE, "full_name": "lake", "owner_kind": Kind.USER}
 
 
 def lines(desk: Desk, user: str = "admin", **wanted: str) -> list[Line]:
@@ -41,7 +47,7 @@ def test_a_line_comes_once(desk: Desk) -> None:
 
 
 def test_a_user_reads_what_they_did_alone(desk: Desk) -> None:
-    """Ana is no owner: she reads her own line and nobody else's; a stranger reads nothing."""
+    """Ana is no owner: she reads her own line and nobody else's; a stranger reads nothing, nor does she once she is disabled."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     desk.namespace("hers", user="ana")
     desk.namespace("other")
@@ -50,3 +56,22 @@ def test_a_user_reads_what_they_did_alone(desk: Desk) -> None:
     assert lines(desk, "bob") == []
     with pytest.raises(Forbidden):
         lines(desk, "stranger")
+    desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=False))
+    with pytest.raises(Forbidden, match="disabled"):
+        lines(desk, "ana")
+
+
+def test_a_right_that_goes_while_lines_are_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever loses the right while changes are told that were made since gets none of them."""
+    desk.namespace("a")
+    desk.run(owner_set(desk.ctx(), owner="ana", **LAKES))
+    caught_up = audit.caught_up
+
+    async def meanwhile(ctx: Context) -> None:
+        await owner_set(desk.ctx("ana"), owner="admin", **LAKES)
+        await caught_up(ctx)
+
+    assert "main.a" in [each.path for each in lines(desk, "ana")]
+    monkeypatch.setattr(audit, "caught_up", meanwhile)
+
+    assert [(each.user, each.kind) for each in lines(desk, "ana")] == [("ana", "metalake")], "what she did alone"

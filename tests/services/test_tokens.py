@@ -7,10 +7,13 @@ import pytest
 from limnos.access.authentication import Credential
 from limnos.model.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from limnos.model.kinds import Kind
+from limnos.services.audit import audit_read
+from limnos.services.audit_exports import audit_export
 from limnos.services.metalakes import metalake_create, metalakes_visible
 from limnos.services.scene import Scope
 from limnos.services.tokens import token_create, token_revoke, tokens_list, tokens_visible
 from limnos.services.users import principal_add, principal_remove
+from limnos.store.audit import Wanted
 from tests.inprocess import LAKE, MAIN
 from tests.services.conftest import Desk
 
@@ -222,7 +225,7 @@ def test_successor_does_not_inherit_tokens(desk: Desk, access: bool) -> None:
 
 
 def test_predecessor_does_not_touch_the_successors_tokens(desk: Desk) -> None:
-    """With a void token nobody lists, makes or revokes tokens, though the server itself knows users by name alone."""
+    """With a void token nobody lists, makes or revokes tokens, nor reads the audit, though the server itself knows users by name alone."""
     _, header = make(desk)
     replace_user(desk, "ana")
     fresh, text = desk.run(token_create(desk.ctx(), user="ana", name="", expires_in_s=None))
@@ -233,6 +236,8 @@ def test_predecessor_does_not_touch_the_successors_tokens(desk: Desk) -> None:
         lambda: desk.run(token_create(old, user=None, name="", expires_in_s=None)),
         lambda: desk.run(token_revoke(old, token_id=fresh.id)),
         lambda: desk.run(metalakes_visible(old)),
+        lambda: desk.run(audit_read(old, None, wanted=Wanted(after=0), limit=1)),
+        lambda: desk.run(audit_export(old, location="file:/out", since=None, until=None)),
     ):
         with pytest.raises(Unauthenticated, match="earlier user ana"):
             work()

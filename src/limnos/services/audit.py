@@ -5,6 +5,7 @@ May import the rooms below. Knows no wire format. A reader sees every change tha
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -42,14 +43,22 @@ async def audit_read(ctx: Context, metalake: str | None, *, wanted: Wanted, limi
         raise BadRequest("Go on before a line or after one, not both")
     if metalake is None:
         await refuse_former(ctx)
-        await ctx.read(Scope(), _require_server)
-        seen = wanted
-    else:
-        seen = await ctx.read(Scope(metalake), lambda scene: _seen(scene, wanted))
+    seen = await _allowed(ctx, metalake, wanted=wanted)
     await caught_up(ctx)
     most = max(1, min(limit, PAGE_MAX))
-    found = await ctx.look_up(lambda: lines_read(seen, limit=most + 1))
-    return Page(found[:most], len(found) > most)
+    while True:
+        found = await ctx.look_up(partial(lines_read, seen, limit=most + 1))
+        if (now := await _allowed(ctx, metalake, wanted=wanted)) == seen:
+            return Page(found[:most], len(found) > most)
+        seen = now  # rights went while lines were made and read, which may take a while
+
+
+async def _allowed(ctx: Context, metalake: str | None, *, wanted: Wanted) -> Wanted:
+    """Narrow what is wanted to what the caller may see at this moment. Raises Forbidden, NotFound."""
+    if metalake is None:
+        await ctx.read(Scope(), _require_server)
+        return wanted
+    return await ctx.read(Scope(metalake), lambda scene: _seen(scene, wanted))
 
 
 def _require_server(scene: Scene) -> None:
