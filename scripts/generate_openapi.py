@@ -32,6 +32,7 @@ from limnos.model.errors import (
     Forbidden,
     LimnosError,
     NotFound,
+    NotInUse,
     Pruned,
     SourceFailed,
     Throttled,
@@ -65,6 +66,7 @@ ALWAYS: list[type[LimnosError]] = [
 TOKENS: list[type[LimnosError]] = [BadRequest, Unauthenticated, Throttled, LimnosError, Unavailable]
 """What an operation may answer that takes a credential in its body."""
 
+_METALAKES = re.compile("/metalakes/{[^}]*}/")
 _CREATED = re.compile(r", 201\b")
 _FIELD = re.compile(r'form(?:\.get\(|\[)"(\w+)"')
 _BODY = re.compile(r"decode\((?:await request\.body\(\)|data), (\w+|dict\[str, object\])")
@@ -242,6 +244,7 @@ def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list
     else:
         refused += ALWAYS
         refused += [] if route.method in ("GET", "HEAD") else [CommitConflict]
+        refused += [NotInUse] if _METALAKES.search(route.path) else []
         refused += [SourceFailed] if protocol.name == "iceberg" or "/catalogs" in route.path else []
     if known.body is not None or route.takes != "json":
         refused += [TooLarge, WrongMediaType]
@@ -251,7 +254,7 @@ def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list
 
 
 def _status_of(protocol: Protocol, kind: type[LimnosError]) -> int:
-    error = NotFound("", kind="table") if kind is NotFound else kind("")
+    error = kind("", kind="table") if kind in (NotFound, NotInUse) else kind("")
     return protocol.error(error, request_id="", operation="").status
 
 
