@@ -71,6 +71,8 @@ class Objects:
     """The token service answers nothing but 503."""
     is_lax: bool = False
     """Sessions are not held to their policies, as in stores that know none."""
+    life_s: int | None = None
+    """How long sessions last that are given out now, whatever is asked for: less than Amazon gives, too."""
     trouble: Trouble | None = None
     """What is refused though whoever asks may do it."""
 
@@ -183,6 +185,8 @@ def _guarded(found: Objects, app: Callable[..., Any]) -> Callable[..., Any]:
                 start("503 Service Unavailable", [("content-type", "text/xml")])
                 return [b"<ErrorResponse><Error><Code>ServiceUnavailable</Code></Error></ErrorResponse>"]
             found.asked["sts"] += 1
+            if found.life_s is not None:
+                return [_shortened(b"".join(app(environ, start)), found.life_s)]
         elif found.trouble is not None and found.trouble.has(environ):
             start(found.trouble.status, [("content-type", "application/xml")])
             code = "AccessDenied" if found.trouble.status.startswith("403") else "SlowDown"
@@ -197,6 +201,17 @@ def _guarded(found: Objects, app: Callable[..., Any]) -> Callable[..., Any]:
         return app(environ, start)
 
     return answer
+
+
+def _shortened(answer: bytes, life_s: int) -> bytes:
+    """Have a session that was just given out end sooner, and say so."""
+    key = re.search(rb"<AccessKeyId>([^<]+)<", answer)
+    assert key, answer
+    session = next(each for each in Objects.sessions() if each.access_key_id == key[1].decode())
+    session.expiration = utcnow() + timedelta(seconds=life_s)
+    end = re.compile(rb"(?<=<Expiration>)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")  # as long as it was
+    assert end.search(answer), answer
+    return end.sub(session.expiration.strftime("%Y-%m-%dT%H:%M:%S").encode(), answer)
 
 
 def _asker(environ: Environ) -> tuple[str, str, str]:

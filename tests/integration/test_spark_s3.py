@@ -9,10 +9,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import httpx2
 import pytest
 
 from limnos.client import Client
@@ -166,3 +168,33 @@ def test_files_beside_are_refused(shell: Shell, store: Objects, server: LiveServ
     assert "error" in refused, refused
     assert store.names(f"{catalog}/beside/t2/") == before
     assert shell.rows(f"SELECT id FROM {catalog}.beside.t") == [[1]]
+
+
+LIFE_S = 66
+"""The server gives out nothing that ends within a minute."""
+RENEWED = 'limnos_requests_total{operation="load-credentials",protocol="iceberg",status="200"}'
+
+
+def renewed(server: LiveServer) -> float:
+    """How often credentials were asked for by the route that renews them."""
+    lines = httpx2.get(f"{server.uri}/metrics", trust_env=False).text.splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(RENEWED))
+
+
+def test_spark_renews_credentials(shell: Shell, store: Objects, server: LiveServer) -> None:
+    """A table that Spark has loaded once is read after the sessions of that time have ended, under credentials that it asked for by the route that renews them."""
+    store.life_s = LIFE_S
+    try:
+        shell.rows("CREATE NAMESPACE vended.renewed")
+        shell.rows("CREATE TABLE vended.renewed.t (id BIGINT) USING iceberg")
+        shell.rows("INSERT INTO vended.renewed.t VALUES (1), (2)")
+        asks = "SELECT id FROM vended.renewed.t WHERE id > 1"
+        assert shell.rows(asks, held="loaded once") == [[2]]
+        before, sessions = renewed(server), len(store.sessions())
+        time.sleep(LIFE_S + 1)
+
+        assert shell.rows(asks, held="loaded once") == [[2]]
+        assert renewed(server) > before
+        assert len(store.sessions()) > sessions
+    finally:
+        store.life_s = None
