@@ -384,6 +384,23 @@ def _filled(body: object, word: str, *, value: str) -> object:
     return value if body == word else body
 
 
+BEFORE = {"lance-create-table": 1, "rotate-storage-keys": 1}
+"""Commits before the last: of what is to be swept if its process is killed, of a catalog's secrets before a webhook's."""
+
+
+def test_a_rotation_that_is_cut_says_so(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that goes between two secrets leaves some under the newest key: neither nothing nor all, and the next rotation does the rest."""
+    furnish(node)
+    method, target, body = WRITES["rotate-storage-keys"]
+    cut_after_commit(node, monkeypatch)
+
+    answer = node.ask(method, target, body)
+
+    monkeypatch.undo()
+    assert (answer.status, answer.json()["error"]["code"]) == (500, "state-unknown")
+    assert node.ask(method, target, body).status == 200
+
+
 @pytest.mark.parametrize("operation", WRITES)
 def test_what_was_committed_is_answered(node: Node, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
     """A write whose database is gone right after the COMMIT is a success, for that is what it was."""
@@ -392,7 +409,7 @@ def test_what_was_committed_is_answered(node: Node, monkeypatch: pytest.MonkeyPa
     for word, value in names.items():
         target = target.replace(word, value)
         body = _filled(body, word, value=value)
-    marks = 1 if operation == "lance-create-table" else 0  # for what is to be swept if its process is killed
+    marks = BEFORE.get(operation, 0)
     commits = cut_after_commit(node, monkeypatch, marks=marks)
 
     answer = node.ask(method, target, body)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.errors import Unsupported
+from limnos.model.errors import StateUnknown, Unavailable, Unsupported
 from limnos.model.sealed import keys_of
 from limnos.services.scene import Scope
 from limnos.services.sealing import Keys, is_plain
@@ -81,7 +81,7 @@ async def keys_list(ctx: Context) -> Held:
 async def keys_rotate(ctx: Context) -> tuple[Held, int]:
     """Make a further key where this server makes them, and put all secrets under the newest one; says of how many catalogs and webhooks.
 
-    Raises Unsupported without any key.
+    Raises Unsupported without any key; StateUnknown where the store went away between two of them.
     """
     keys = keys_of_server(ctx)
     await refuse_former(ctx)
@@ -92,16 +92,24 @@ async def keys_rotate(ctx: Context) -> tuple[Held, int]:
         raise Unsupported(
             "This server has no key to seal secrets with: whoever runs it sets storage.key_file or storage.keys, the same on every node"
         )
-    done, now = 0, []
-    for catalog_id, metalake_id, record in found:
-        now.append(keys.sealed(record.properties))
-        if now[-1] != record.properties:
-            done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys), mutation=secrets_seal)
-    secrets = []
-    for webhook_id, metalake_id, before in webhooks:
-        secrets.append(keys.sealed_text(SECRET, before))
-        if secrets[-1] != before:
-            done += await _seal(ctx, WebhookSeal(webhook_id, metalake_id, before, secrets[-1]), mutation=webhook_seal)
+    done, now, secrets = 0, [], []
+    try:
+        for catalog_id, metalake_id, record in found:
+            now.append(keys.sealed(record.properties))
+            if now[-1] != record.properties:
+                done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys), mutation=secrets_seal)
+        for webhook_id, metalake_id, before in webhooks:
+            secrets.append(keys.sealed_text(SECRET, before))
+            if secrets[-1] != before:
+                done += await _seal(
+                    ctx, WebhookSeal(webhook_id, metalake_id, before, secrets[-1]), mutation=webhook_seal
+                )
+    except Unavailable as error:
+        if not done:
+            raise
+        raise StateUnknown(
+            f"{done} secrets are under the newest key and others not yet: ask again, which goes on"
+        ) from error
     log.info("secrets are under the newest key", key=keys.current, made=made, sealed=done)
     # Nothing is asked of the store after the last commit: what was done is told.
     return _held(keys, now, webhooks=secrets), done
