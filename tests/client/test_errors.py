@@ -16,7 +16,7 @@ from limnos.client import (
     UnauthenticatedError,
     UnavailableError,
 )
-from limnos.client.errors import error_from
+from limnos.client.errors import NoSpaceError, error_from
 
 
 def made(status: int, body: object, *, request_id: str | None = None, retry_after: str | None = None) -> ClientError:
@@ -28,6 +28,11 @@ def made(status: int, body: object, *, request_id: str | None = None, retry_afte
 def gravitino(code: int, message: str = "m") -> dict[str, object]:
     """An error body of Gravitino REST."""
     return {"code": code, "type": "SomeException", "message": message, "stack": []}
+
+
+def own(code: str) -> dict[str, object]:
+    """An error body of the own API."""
+    return {"error": {"code": code, "message": "m", "request_id": "r"}}
 
 
 def iceberg(kind: str, code: int) -> dict[str, object]:
@@ -58,6 +63,8 @@ def iceberg(kind: str, code: int) -> dict[str, object]:
         (403, iceberg("ForbiddenException", 403), DeniedError, "forbidden"),
         (500, iceberg("CommitStateUnknownException", 500), ServerError, "state-unknown"),
         (422, iceberg("UnprocessableEntityException", 422), RefusedError, "unprocessable"),
+        (503, own("no-space"), NoSpaceError, "no-space"),
+        (503, own("unavailable"), UnavailableError, "unavailable"),
         (502, "bad gateway", UnavailableError, "unavailable"),
         (418, "teapot", RefusedError, "internal"),
     ],

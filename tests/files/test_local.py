@@ -12,7 +12,7 @@ import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from limnos.files import FileStore, store_for
-from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, StorageFailed, TooLarge, Unavailable
+from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, NoSpace, StorageFailed, TooLarge, Unavailable
 
 NAMES = ["plain", "a b", "c%20d", "100%", "é ü", "日本", "🦆", "x:y", "q?x#y", "...", "-", "\\", "'\"", "a+b", "~"]
 
@@ -101,7 +101,7 @@ def test_a_failed_write_leaves_no_file(files: FileStore, tmp_path: Path, monkeyp
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(Unavailable, match="No space left on device"):
+    with pytest.raises(NoSpace, match="No space left on device"):
         files.write_new(f"{tmp_path}/v1.json", b"body")
     assert list(tmp_path.iterdir()) == []
 

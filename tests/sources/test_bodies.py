@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,6 +61,32 @@ def test_however_it_is_cut_into_pieces(location: str, size: int, compression: st
     done = write(location, stream(compression=compression), size=size)
 
     assert (done.inserted, count(Count(location, {}))) == (1000, 1000)
+
+
+@pytest.mark.parametrize(
+    "wide",
+    [
+        pa.decimal128(38, 2),
+        pa.decimal256(60, 2),
+        pa.list_(pa.decimal128(10, 1)),
+        pa.struct([("a", pa.decimal256(50, 1))]),
+    ],
+    ids=str,
+)
+def test_decimals_are_written_whatever_their_alignment(location: str, wide: pa.DataType) -> None:
+    """Batches of 1 to 100 rows are written, with decimals behind a column that shifts their place in the body by 8 bytes."""
+    value: object = Decimal("1.5")
+    value = [value] if pa.types.is_list(wide) else {"a": value} if pa.types.is_struct(wide) else value
+    schema = pa.schema({"id": pa.int32(), "wide": wide})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for rows in range(1, 101):
+            arrays = [pa.array(range(rows), pa.int32()), pa.array([value] * rows, wide)]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+
+    done = write(location, sink.getvalue().to_pybytes(), size=1 << 30)
+
+    assert done.inserted == sum(range(1, 101))
 
 
 def boundaries(data: bytes) -> list[int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.model.errors import Unavailable
+from limnos.model.errors import NoSpace
 from limnos.store.changes import UNKNOWN
 from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
@@ -55,7 +55,7 @@ def much(tx: Tx) -> int:
 def full(refused: BaseException) -> bool:
     """Say whether SQLite said that the disk is full, and we that nothing was changed."""
     code = getattr(refused.__cause__, "sqlite_errorcode", None)
-    return isinstance(refused, Unavailable) and code == sqlite3.SQLITE_FULL and "Nothing was changed" in str(refused)
+    return isinstance(refused, NoSpace) and code == sqlite3.SQLITE_FULL and "Nothing was changed" in str(refused)
 
 
 def test_no_room_at_the_commit(lab: Lab, room: Room) -> None:
@@ -63,9 +63,9 @@ def test_no_room_at_the_commit(lab: Lab, room: Room) -> None:
     lab.write(touch)
 
     room.is_left = False
-    with pytest.raises(Unavailable, match="no room left") as first:
+    with pytest.raises(NoSpace, match="no room left") as first:
         lab.write(much)
-    with pytest.raises(Unavailable, match="no room left") as second:
+    with pytest.raises(NoSpace, match="no room left") as second:
         lab.write(touch)
     assert isinstance(lab.store, SqliteStore)
     seen = lab.store.gate(0, ((0, UNKNOWN),)).clocks[0].revision

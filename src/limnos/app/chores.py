@@ -15,6 +15,7 @@ from limnos.model.errors import (
     CommitConflict,
     InvalidTable,
     LimnosError,
+    NoSpace,
     StorageFailed,
     Unavailable,
     Unsupported,
@@ -40,6 +41,7 @@ REFUSALS: Mapping[str, Callable[[str], LimnosError]] = {
     Unsupported.code: Unsupported,
     StorageFailed.code: StorageFailed,
     Unavailable.code: Unavailable,
+    NoSpace.code: NoSpace,
 }
 CHORE = "limnos.app.chore"
 CLOSING = "The server is stopping, and nothing was changed: try again"

@@ -58,6 +58,10 @@ _BY_STATUS = {
 }
 
 
+NO_SPACE = "no-space"
+"""Code of a server that cannot write because its storage or its database is full."""
+
+
 class ClientError(Exception):
     """A call that failed.
 
@@ -131,6 +135,7 @@ class UnavailableError(ClientError):
     """
 
     kind = "unavailable"
+    default_code: ClassVar[str] = "unavailable"
 
     def __init__(
         self,
@@ -141,9 +146,15 @@ class UnavailableError(ClientError):
         sent: bool = True,
         retry_after_s: float | None = None,
     ) -> None:
-        super().__init__(message, status=status, code="unavailable", request_id=request_id)
+        super().__init__(message, status=status, code=self.default_code, request_id=request_id)
         self.sent = sent
         self.retry_after_s = retry_after_s
+
+
+class NoSpaceError(UnavailableError):
+    """The server's storage or database has no space left: nothing was changed, and trying again will not help by itself."""
+
+    default_code = NO_SPACE
 
 
 class _Inner(msgspec.Struct):
@@ -203,7 +214,8 @@ def error_from(status: int, body: bytes, *, request_id: str | None, retry_after:
     request_id = inner.request_id or request_id
     if _BY_STATUS.get(status) == "unavailable":
         wait_s = float(retry_after) if retry_after and retry_after.isdigit() else None
-        return UnavailableError(message, status=status, request_id=request_id, retry_after_s=wait_s)
+        kind = NoSpaceError if code == NO_SPACE else UnavailableError
+        return kind(message, status=status, request_id=request_id, retry_after_s=wait_s)
     error = _CLASSES.get(status, ServerError if status >= 500 else RefusedError)
     return error(message, status=status, code=code, request_id=request_id, decision=inner.decision)
 

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from limnos.client.errors import UnavailableError, UnexpectedAnswerError
+from limnos.client.errors import NoSpaceError, UnavailableError, UnexpectedAnswerError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -98,7 +98,7 @@ def retry_pause_s(sent: Request, error: Exception, attempt: int) -> float | None
     key makes it so. One whose answer was lost is repeated only when doing it twice also answers the same, which a
     DELETE without a key does not.
     """
-    if attempt >= ATTEMPTS_MAX or not isinstance(error, UnavailableError):
+    if attempt >= ATTEMPTS_MAX or not isinstance(error, UnavailableError) or isinstance(error, NoSpaceError):
         return None
     lost = error.status == 0 and error.sent
     safe = sent.repeatable or sent.key is not None or sent.method in _REPEATABLE

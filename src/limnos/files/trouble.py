@@ -13,6 +13,7 @@ from limnos.model.errors import (
     BadRequest,
     LimnosError,
     MissingFile,
+    NoSpace,
     StorageFailed,
     TooLarge,
     Unavailable,
@@ -20,7 +21,8 @@ from limnos.model.errors import (
 
 TRIES_MAX: Final = 8
 """How often a name is given that others give and take meanwhile."""
-_PASSING = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
+_PASSING = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.EMFILE, errno.ENFILE})
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError", "ServiceRequestError", "ServiceResponseError"})
 _NO_SUCH_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
@@ -45,7 +47,7 @@ def too_large(location: str, bytes_max: int) -> TooLarge:
 
 
 def failed(verb: str, location: str, error: Exception, *, remote: bool = False) -> LimnosError:
-    """Turn an error of a system into ours: Unavailable when coming again may help, else StorageFailed.
+    """Turn an error of a system into ours: NoSpace, Unavailable when coming again may help, else StorageFailed.
 
     What a remote store said is for the log alone: whoever chose its address must not read others' answers through us.
     """
@@ -55,6 +57,8 @@ def failed(verb: str, location: str, error: Exception, *, remote: bool = False) 
         )
     reason = "the object store refused, or did not answer; the server's log has its words" if remote else _reason(error)
     text = f"Could not {verb} file {location}: {reason}."
+    if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        return NoSpace(f"{text} Free space there, then try again.", location=location, cause=_reason(error))
     if _passes(error):
         return Unavailable(f"{text} Try again.", location=location, cause=_reason(error))
     return StorageFailed(

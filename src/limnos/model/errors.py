@@ -274,6 +274,12 @@ class LockTimeout(Unavailable):
     code = "lock-timeout"
 
 
+class NoSpace(Unavailable):
+    """The storage or the database has no space left. Certain that nothing happened; only an operator can change it."""
+
+    code = "no-space"
+
+
 class CannotStart(LimnosError):
     """What keeps a server from starting: the message says what failed, `why` the cause, `advice` the next step."""
 

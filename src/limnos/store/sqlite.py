@@ -12,7 +12,7 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from limnos.model.errors import Unavailable
+from limnos.model.errors import NoSpace, Unavailable
 from limnos.store.changes import CLOCKS_READ, NOTHING, Moved, clock_params, gate_params, gate_text, moved_of
 from limnos.store.faults import fault_point
 from limnos.store.interface import CLOSE_S
@@ -80,7 +80,8 @@ def _refused(error: BaseException) -> Unavailable:
 
 
 def _told(what: str, error: BaseException) -> Unavailable:
-    told = Unavailable(f"{what}. Nothing was changed; try again", cause=str(error))
+    is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+    told = (NoSpace if is_full else Unavailable)(f"{what}. Nothing was changed; try again", cause=str(error))
     told.__cause__ = error
     return told
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncpg
 import psycopg
 
-from limnos.model.errors import Unavailable
+from limnos.model.errors import NoSpace, Unavailable
 
 NO_TEXT = "A name or another text holds U+0000, which no stored text can: leave it out"
 LOST = (
@@ -40,7 +40,8 @@ def refused(error: psycopg.Error) -> Unavailable:
         text = f"The database gave up a statement of this write ({said}); {_NOTHING}"
     else:
         text = f"The database does not answer; {_NOTHING}"
-    return Unavailable(text, cause=str(error))
+    kind = NoSpace if isinstance(error, psycopg.errors.DiskFull) else Unavailable
+    return kind(text, cause=str(error))
 
 
 def is_certain(error: psycopg.Error, *, closed: bool) -> bool:

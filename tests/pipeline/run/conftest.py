@@ -84,6 +84,10 @@ class FakeEngine:
     """What each step last read: snapshot by table."""
     halted: threading.Event = field(default_factory=threading.Event)
     expired: set[Parts] = field(default_factory=set)
+    sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of the sources that a step reads beside tables, by the table that it makes."""
+    mended: dict[str, bool | None] = field(default_factory=dict)
+    """What `changed` says of a source; one that is not here is as it was."""
 
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
         """The query's text is the list of tables."""
@@ -107,6 +111,10 @@ class FakeEngine:
     def lost(self, pins: Mapping[Parts, Pin]) -> frozenset[Parts]:
         """What the test says."""
         return frozenset(pins) & self.expired
+
+    def changed(self, pipeline: Pipeline, pins: Mapping[str, Pin], *, directory: Path) -> Mapping[str, bool | None]:
+        """What the test says."""
+        return {name: self.mended.get(name, False) for name in pins}
 
     def carry_out(self, step: Step, *, context: StepContext) -> Outcome:
         """Begin the branch at `main`, commit one snapshot, tell of it."""
@@ -137,9 +145,10 @@ class FakeEngine:
         )
         self.after(step, context)
         context.check()
+        pins = tuple(Pin(name=name, fingerprint="{}") for name in self.sources.get(step.table[-1], ()))
         lineage, phases = of_tables(sorted(self.read[step.name])), {"writing": 0.0625}
         return Outcome(
-            branches=(branch,), pins=(), findings=(), rows=1, bytes=10, seconds=0.1, phases=phases, lineage=lineage
+            branches=(branch,), pins=pins, findings=(), rows=1, bytes=10, seconds=0.1, phases=phases, lineage=lineage
         )
 
     def tasks(self, step: str) -> Counts:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from limnos.client.errors import ConflictError, ServerError, UnavailableError
+from limnos.client.errors import ConflictError, NoSpaceError, ServerError, UnavailableError
 from limnos.pipeline.run.ended import Why
 from limnos.pipeline.run.patience import Patience
 from limnos.pipeline.run.stop import Stop, Stopped
@@ -32,10 +32,12 @@ def test_a_server_that_comes_back_answers() -> None:
 
 
 def test_a_refusal_is_told_at_once() -> None:
-    """What the server has decided is not asked again."""
-    call = failing(ConflictError("taken", status=409))
+    """What the server has decided is not asked again, nor a server that is there and has no space."""
+    call = failing(ConflictError("taken", status=409), NoSpaceError("full", status=503))
 
     with pytest.raises(ConflictError, match="taken"):
+        Patience(60, stop=Stop()).on(call)  # type: ignore[arg-type]
+    with pytest.raises(NoSpaceError, match="full"):
         Patience(60, stop=Stop()).on(call)  # type: ignore[arg-type]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from limnos.client import Client
+from limnos.client.errors import NoSpaceError
 from limnos.model.errors import CommitConflict
 from limnos.pipeline.context import StepContext, branches_prefix
 from limnos.pipeline.declaration import Step
@@ -40,6 +41,23 @@ def failing(name: str) -> Callable[[Step, StepContext], None]:
             raise StepFailed(f"{name} cannot be made")
 
     return trouble
+
+
+def breaking(name: str) -> Callable[[Step, StepContext], None]:
+    """Rows that break an expectation of the step that makes a table."""
+
+    def broken(step: Step, context: StepContext) -> None:
+        if step.table[-1] == name:
+            finding = Finding(
+                rule="r", kind="row", action="fail", broken=2, checked=3, tolerated=0.0, held=False, message="2 of 3"
+            )
+            branch = Branch(
+                table=step.table, name=context.branch, uuid="u", schema_id=0, base=None, head=None, is_new=True
+            )
+            outcome = Outcome(branches=(branch,), pins=(), findings=(finding,), rows=3, bytes=1, seconds=0.0)
+            raise DataBroken("rule r: 2 of 3", outcome=outcome, broken=[finding])
+
+    return broken
 
 
 def test_a_run_publishes_all_its_tables_at_once(scene: Scene) -> None:
@@ -146,21 +164,74 @@ def test_a_pin_that_is_lost_makes_its_readers_run_again(scene: Scene) -> None:
     ]
 
 
+@pytest.mark.parametrize("where", ["step", "publish"])
+def test_a_server_without_space_ends_the_run_with_what_it_said(
+    scene: Scene, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no server that is away: each request is sent once, and the run's record has the message."""
+    said = "Could not write file f: No space left on device."
+    asked = []
+
+    def full(*arguments: object, **further: object) -> None:
+        asked.append(arguments)
+        raise NoSpaceError(said, status=503)
+
+    if where == "step":
+        scene.engine.before = full
+    else:
+        monkeypatch.setattr("limnos.pipeline.run.runner.publish", full)
+    ended = scene.run(scene.pipeline(a=""), away_s=600)
+
+    seen = scene.client.runs.load(ended.run)
+    assert (ended.state, ended.why, len(asked)) == ("failed", Why.CODE, 1)
+    assert (seen.state, seen.message) == ("failed", ended.message)
+    assert ended.message.endswith(f"{said} nothing was published; mend it, then `limnos pipeline resume {ended.run}`")
+
+
+@pytest.mark.parametrize(
+    "mended,again",
+    [
+        ({"files": True}, "a b d"),  # changed: its reader, and what reads that
+        ({"files": False}, "d"),
+        ({"files": None}, "a b d"),  # a database: d failed by rows of a and b
+        ({"aside": None}, "d"),  # c reads it, and nothing of c's is in d
+        ({"aside": True}, "c d"),
+    ],
+)
+def test_a_source_that_was_mended_is_read_again(scene: Scene, mended: dict[str, bool | None], again: str) -> None:
+    """A finished step whose source has changed runs again, also one whose source nobody can compare, if its rows broke a rule."""
+    reads = {"a": "", "b": "a", "c": "", "d": "b"}
+    sources = {"a": ("files",), "c": ("aside",)}
+    scene.engine.sources = sources
+    scene.engine.after = breaking("d")
+    ended = scene.run(scene.pipeline(**reads), at_once=1)
+    assert (ended.state, ended.exit_code) == ("failed", 10)
+    second = scene.renewed()
+    second.engine.sources, second.engine.mended = sources, mended
+
+    done = resumed(second, ended, **reads)
+
+    assert done.state == "published", done.message
+    assert sorted(name.rpartition(".")[2] for name, _ in second.engine.carried) == again.split()
+
+
+def test_a_source_that_nobody_can_compare_is_not_read_again_for_broken_code(scene: Scene) -> None:
+    """A step that loads a database stands when a step below it failed by its code."""
+    scene.engine.sources = {"a": ("database",)}
+    scene.engine.before = failing("b")
+    ended = scene.run(scene.pipeline(a="", b="a"))
+    again = scene.renewed()
+    again.engine.sources, again.engine.mended = scene.engine.sources, {"database": None}
+
+    second = resumed(again, ended, a="", b="a")
+
+    assert second.state == "published", second.message
+    assert [name for name, _ in again.engine.carried] == [f"{scene.space}.b"]
+
+
 def test_broken_data_publishes_nothing_and_keeps_the_branch(scene: Scene) -> None:
     """The finding is in the record, the branch is there to be looked at, and `main` is as it was."""
-
-    def broken(step: Step, context: StepContext) -> None:
-        if step.table[-1] == "b":
-            finding = Finding(
-                rule="r", kind="row", action="fail", broken=2, checked=3, tolerated=0.0, held=False, message="2 of 3"
-            )
-            branch = Branch(
-                table=step.table, name=context.branch, uuid="u", schema_id=0, base=None, head=None, is_new=True
-            )
-            outcome = Outcome(branches=(branch,), pins=(), findings=(finding,), rows=3, bytes=1, seconds=0.0)
-            raise DataBroken("rule r: 2 of 3", outcome=outcome, broken=[finding])
-
-    scene.engine.after = broken
+    scene.engine.after = breaking("b")
     ended = scene.run(scene.pipeline(a="", b="a"))
 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.DATA, 10)

@@ -33,6 +33,7 @@ from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.events import Event
 from limnos.pipeline.run.options import Options
 from limnos.pipeline.run.over import branches_of, publish_held
+from limnos.pipeline.run.resume import resume
 from limnos.pipeline.run.start import Means, intents, start
 from limnos.pipeline.run.stop import Stop
 from tests.integration.live import LiveServer
@@ -204,6 +205,29 @@ def test_a_rule_that_fails_publishes_nothing_anywhere(place: Place) -> None:
     assert (place.rows("a"), place.rows("b")) == ([], [])
     found = diff_of(place, ended)
     assert [(each.added, each.removed) for each in found] == [(4, 0), (4, 0)]
+
+
+def test_a_file_that_was_mended_is_read_again_by_a_resume(place: Place, tmp_path: Path) -> None:
+    """A row breaks a rule two steps below its file; with the file mended, the resume loads it again and publishes."""
+    file = tmp_path / "prices.csv"
+    file.write_text("x\n1\n-2\n")
+    source = Source(name="prices", kind=Files(path=str(file), format="csv", schema="x INT", options={"header": "true"}))
+    steps = (
+        Step(table=("main", place.name, "raw"), body=Load(source="prices")),
+        place.step("other", "SELECT 1 AS one"),
+        place.step("b", "SELECT x FROM @.raw", expectations=(row_rule("positive", "x > 0", Action.FAIL),)),
+    )
+    ended = place.run(*steps, sources=(source,))
+    assert (ended.state, ended.why) == ("failed", Why.DATA)
+    file.write_text("x\n1\n2\n")
+
+    pipeline = place.pipeline(*steps, sources=(source,))
+    place.events.clear()
+    second = resume(pipeline, place.means(), run_id=ended.run, directory=Path())
+
+    assert second.state == "published", second.message
+    assert place.rows("b") == [(1,), (2,)]
+    assert {event.step.rpartition(".")[2] for event in place.events if event.step} == {"raw", "b"}
 
 
 def diff_of(place: Place, ended: Ended) -> list[Difference]:

@@ -21,6 +21,7 @@ from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.raised import failure_of
 from limnos.pipeline.engine.reading import pinned, reads
 from limnos.pipeline.engine.sessions import Sessions, active
+from limnos.pipeline.engine.sources import has_changed
 from limnos.pipeline.engine.steps import carry_out
 from limnos.pipeline.failures import StepError
 from limnos.pipeline.run.stop import Stopped
@@ -83,6 +84,15 @@ class SparkEngine:
         """Those whose pinned state cannot be had any longer."""
         with _asked(self._spark):
             return frozenset(table for table in pins if not self._is_there(table, pins))
+
+    def changed(self, pipeline: Pipeline, pins: Mapping[str, Pin], *, directory: Path) -> Mapping[str, bool | None]:
+        """For each pinned source by its name: whether it has other content by now; None where only reading it tells."""
+        with _asked(self._spark):
+            return {
+                source.name: has_changed(self._spark, source, pinned=pins[source.name], directory=directory)
+                for source in pipeline.sources
+                if source.name in pins
+            }
 
     def carry_out(self, step: Step, *, context: StepContext) -> Outcome:
         """Carry one step out, on its branch, in a session that no other step uses meanwhile."""

@@ -11,7 +11,7 @@ import re
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from limnos.model.errors import Forbidden, LimnosError, Unauthenticated, Unavailable
+from limnos.model.errors import Forbidden, LimnosError, NoSpace, Unauthenticated, Unavailable
 from limnos.pipeline.failures import StepAway, StepDenied, StepError, StepFailed
 
 _DENIED = re.compile(r"ForbiddenException|NotAuthorizedException|Not authorized|\bForbidden\b")
@@ -20,6 +20,8 @@ _AWAY = re.compile(
     r"|HttpHostConnectException|NoHttpResponseException|Connection reset|SocketTimeoutException|SocketException"
     r"|Error occurred while processing \w+ request|Connection closed|Broken pipe|StateUnknown"
 )
+_NO_SPACE = re.compile(r"No space left on device|[Dd]isk quota exceeded|has no room left")
+"""What a server, or a file system, says that is full: it comes wrapped as if the server were away, and is no absence."""
 _HELD_LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block rdd_\w+ not found")
 """Staged rows went with the executors that held them."""
 _MESSAGE_MAX = 2000
@@ -33,7 +35,7 @@ def failure_of(error: BaseException) -> StepError:
         return error
     if isinstance(error, (Forbidden, Unauthenticated)):
         return StepDenied(error.message)
-    if isinstance(error, Unavailable):
+    if isinstance(error, Unavailable) and not isinstance(error, NoSpace):
         return StepAway(error.message)
     if isinstance(error, LimnosError):
         return StepFailed(error.message)
@@ -42,6 +44,8 @@ def failure_of(error: BaseException) -> StepError:
     if _is_remote(error):
         if _DENIED.search(text):
             return StepDenied(message)
+        if _NO_SPACE.search(text):
+            return StepFailed(message)
         if _HELD_LOST.search(text):
             return StepAway("executors died that held rows of this step")
         if _AWAY.search(text):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from limnos.client.errors import ServerError, UnavailableError
+from limnos.client.errors import NoSpaceError, ServerError, UnavailableError
 from limnos.pipeline.failures import StepAway
 
 if TYPE_CHECKING:
@@ -33,13 +33,15 @@ class Patience:
     def on(self, call: Callable[[], T]) -> T:
         """Call until there is an answer.
 
-        Raises what the answer means, Stopped when the run is to stop meanwhile, and UnavailableError when the server
+        Raises what the answer means (NoSpaceError at once), Stopped when the run is to stop meanwhile, and UnavailableError when the server
         was away for too long; StepAway where Spark was who asked it.
         """
         pause_s, until = PAUSE_FIRST_S, time.monotonic() + self.away_s
         while True:
             try:
                 return call()
+            except NoSpaceError:
+                raise  # the server is there and has said why it cannot: waiting frees no space
             except (UnavailableError, ServerError, StepAway) as error:
                 if time.monotonic() + pause_s > until:
                     raise

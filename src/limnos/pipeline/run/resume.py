@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from limnos.client.errors import ConflictError, NotFoundError, RefusedError
 from limnos.model.errors import BadRequest
 from limnos.pipeline.context import branch_name
+from limnos.pipeline.declaration import Action
 from limnos.pipeline.others import require_own_tables
 from limnos.pipeline.outcomes import Branch, Outcome, Pin
 from limnos.pipeline.run import told
@@ -23,13 +24,13 @@ from limnos.pipeline.run.ended import Ended
 from limnos.pipeline.run.options import Options, options_of
 from limnos.pipeline.run.patience import Patience
 from limnos.pipeline.run.refs import begun_again, heads_of
-from limnos.pipeline.run.schedule import after
+from limnos.pipeline.run.schedule import after, before
 from limnos.pipeline.run.start import Means, began_at, holder, perform
 from limnos.pipeline.run.work import Work, found_by_engine, needs_of
 
 if TYPE_CHECKING:
     from limnos.client import Client
-    from limnos.client.runs import Run
+    from limnos.client.runs import Run, RunStep
     from limnos.pipeline.declaration import Parts, Pipeline, Scalar
 
 
@@ -58,7 +59,11 @@ def resume(pipeline: Pipeline, means: Means, *, run_id: str, directory: Path, op
     among = {name: needs[name] for name in names}
     among_reads = {name: reads[name] for name in names}
     pins, stale = found_by_engine(lambda: _pins(seen, means, reads=among_reads, pipeline=pipeline), patience=patience)
-    redo = after(stale | _changed(seen, pipeline, names=names) | _unfinished(seen, names), among)
+    unfinished = _unfinished(seen, names)
+    mended = found_by_engine(
+        lambda: _mended(seen, means, pipeline=pipeline, needs=among, directory=directory), patience=patience
+    )
+    redo = after(stale | mended | _changed(seen, pipeline, names=names) | unfinished, among)
     done = _done(seen, names - redo, client=means.client, name=branch_name(run.id, run.attempt))
     # A step whose branch cannot be begun again runs again, and so does what reads it.
     redo = after(redo | (names - redo - frozenset(done)), among)
@@ -116,6 +121,37 @@ def _pins(
     lost = means.engine.lost(known) | (wanted - set(known))
     stale = frozenset(name for name, tables in reads.items() if tables & lost)
     return {**known, **(means.engine.pins(lost) if lost else {})}, stale
+
+
+def _mended(
+    seen: Run, means: Means, *, pipeline: Pipeline, needs: Mapping[str, frozenset[str]], directory: Path
+) -> frozenset[str]:
+    """Finished steps that read a source whose content has changed since.
+
+    What a database or a function gives cannot be compared without reading it. So a step that reads one counts as well if
+    its rows broke an expectation further down: whoever resumes that run may have mended them there.
+    """
+    pins = {step.name: _source_pins(step) for step in seen.steps if step.name in needs and step.state == "done"}
+    changed: dict[tuple[str, str | None], bool | None] = {}
+    for read in pins.values():
+        new = {name: pin for name, pin in read.items() if (name, pin.fingerprint) not in changed}
+        if new:
+            found = means.engine.changed(pipeline, new, directory=directory)
+            changed |= {(name, pin.fingerprint): found.get(name, True) for name, pin in new.items()}
+    failed = {step.name for step in seen.steps if step.state == "failed"}
+    broken = {each.step for each in seen.findings if not each.held and each.action == Action.FAIL.value}
+    blamed = before(frozenset(failed & broken), needs)
+    return frozenset(
+        name
+        for name, read in pins.items()
+        for pin in read.values()
+        if (is_changed := changed[pin.name, pin.fingerprint]) or (is_changed is None and name in blamed)
+    )
+
+
+def _source_pins(step: RunStep) -> dict[str, Pin]:
+    outcome = told.outcome_of(outputs=step.outputs, inputs=step.inputs, rows=step.rows, size=step.bytes)
+    return {pin.name: pin for pin in outcome.pins if pin.table is None}
 
 
 def _done(seen: Run, names: frozenset[str], *, client: Client, name: str) -> dict[str, Outcome]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from limnos.client.errors import ClientError, ConflictError, DeniedError, NotFoundError, UnavailableError
+from limnos.client.errors import ClientError, ConflictError, DeniedError, NoSpaceError, NotFoundError, UnavailableError
 from limnos.pipeline.aside import tables_of
 from limnos.pipeline.context import StepContext, branch_name
 from limnos.pipeline.failures import DataBroken, StepAway, StepDenied, StepError
@@ -93,6 +93,8 @@ class Runner:
                 ended = self._end(
                     "held", Why.DENIED, message=f"{error.message}{self._grants(self._steps)}. {self._how_to_publish()}"
                 )
+            except NoSpaceError as error:
+                ended = self._end("failed", Why.CODE, message=f"{error.message.rstrip('.')}. {self._how_to_go_on()}")
             except UnavailableError as error:
                 ended = self._away(error)
             except ClientError as error:
@@ -320,6 +322,9 @@ class Runner:
         run = self.work.run
         return f"`limnos pipeline publish {run}` publishes them, `limnos pipeline discard {run}` throws them away"
 
+    def _how_to_go_on(self) -> str:
+        return f"nothing was published; mend it, then `limnos pipeline resume {self.work.run}`"
+
     def _failed(self, failed: Mapping[str, BaseException]) -> Ended:
         for error in failed.values():
             if not isinstance(error, (StepError, ClientError)):
@@ -331,8 +336,7 @@ class Runner:
         if why in (Why.CODE, Why.DENIED) and (grants := self._grants(failed)):
             # A table that may not be seen any longer is told as one that is not there.
             why, words = Why.DENIED, words + grants
-        advice = f"nothing was published; mend it, then `limnos pipeline resume {self.work.run}`"
-        return self._end("failed", why, message=f"{words}. {advice}")
+        return self._end("failed", why, message=f"{words.rstrip('.')}. {self._how_to_go_on()}")
 
     def _grants(self, names: Iterable[str]) -> str:
         """Say what gives the rights that lack for these steps; nothing where none does, or nobody can tell."""
@@ -429,7 +433,7 @@ def _left_s(tasks: Tasks, *, seconds: float) -> float | None:
 
 def _why(errors: list[BaseException]) -> Why:
     """The one that is told when several steps failed: code before data, as data may be broken by it."""
-    if any(isinstance(error, (StepAway, UnavailableError)) for error in errors):
+    if any(isinstance(error, (StepAway, UnavailableError)) and not isinstance(error, NoSpaceError) for error in errors):
         return Why.AWAY
     if any(isinstance(error, (StepDenied, DeniedError)) for error in errors):
         return Why.DENIED

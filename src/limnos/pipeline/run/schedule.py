@@ -90,3 +90,14 @@ def after(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozens
         found |= more
         grown = bool(more)
     return frozenset(found)
+
+
+def before(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """All steps that the named ones need, directly or not, without those themselves unless another needs them."""
+    found: set[str] = set()
+    todo = list(names)
+    while todo:
+        more = needs.get(todo.pop(), frozenset()) - found
+        found |= more
+        todo += more
+    return frozenset(found)

@@ -41,6 +41,10 @@ class Engine(Protocol):
         """Those whose pinned snapshot cannot be had any longer."""
         ...
 
+    def changed(self, pipeline: Pipeline, pins: Mapping[str, Pin], *, directory: Path) -> Mapping[str, bool | None]:
+        """For each pinned source by its name: whether it has other content by now; None where only reading it tells."""
+        ...
+
     def carry_out(self, step: Step, *, context: StepContext) -> Outcome:
         """One step, on its branch. Raises StepError, and what the context's check raises."""
         ...

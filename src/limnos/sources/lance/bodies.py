@@ -25,6 +25,9 @@ _LENGTH: Final = struct.Struct("<I")
 _GOES_ON: Final = b"\xff\xff\xff\xff"
 _END: Final = bytes(4)
 _HEADER_BYTES_MAX: Final = 1 << 26
+_ALIGNED: Final = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
+"""Lance's library panics on decimals that are not aligned to 16 bytes. Arrow IPC guarantees 8, and pyarrow's alignment by
+data type asks no more than that for decimals."""
 NO_STREAM: Final = (
     "The body is no Arrow IPC stream: send one (application/vnd.apache.arrow.stream), with its schema even for no rows"
 )
@@ -83,7 +86,7 @@ class ArrowBody:
     def reader(self) -> pa.RecordBatchReader:
         """Begin to read. Raises BadRequest for what is no Arrow stream, Cut."""
         try:
-            reader = pa.ipc.open_stream(self)
+            reader = pa.ipc.open_stream(self, options=_ALIGNED)
             str(reader.schema).encode()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self.failure or BadRequest(f"{NO_STREAM} ({str(error)[:200]})") from None

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from limnos.pipeline.declaration import Files, Malformed, Place, Scalar, Source
-from limnos.pipeline.engine.sources import Read, frame_of
+from limnos.pipeline.engine.sources import Read, frame_of, has_changed
 from limnos.pipeline.engine.sources.fingerprints import File
-from limnos.pipeline.engine.sources.listing import base_path, escaped, shown
+from limnos.pipeline.engine.sources.listing import base_path, content_digest, escaped, shown
 from limnos.pipeline.engine.sources.values import SourceFailed
 
 if TYPE_CHECKING:
@@ -265,6 +265,47 @@ def test_pinned_files_are_read_again_just_so(folder: Folder) -> None:
     folder.add("in/a.csv", "id\n7\n")
     with pytest.raises(SourceFailed, match="while the run was going on"):
         folder.open("in", pinned=first.pin)
+
+
+def test_content_is_digested_of_local_files_up_to_a_size(tmp_path: Path) -> None:
+    """An edit that keeps size and time is seen; not where files are many bytes, not local, or gone."""
+    file = tmp_path / "a b.csv"
+    file.write_text("1,good")
+    listed = [File(file.as_uri(), 6, 1)]
+
+    before = content_digest(listed)
+    file.write_text("1,evil")
+
+    assert before is not None
+    assert content_digest(listed) not in (None, before)
+    assert content_digest(listed, bytes_max=5) is None
+    assert content_digest([*listed, File("s3://b/c", 1, 1)]) is None
+    file.unlink()
+    assert content_digest(listed) is None
+
+
+def test_changed_files_are_told_from_those_that_were_read(folder: Folder) -> None:
+    """A source is the same until a file is edited, in place with its size and time too, added, or gone."""
+    file = folder.add("a.csv", "id\n1\n")
+    source = Source(name="people", kind=Files(path="*.csv", format="csv", schema="id INT", options={"header": "true"}))
+    pin = frame_of(folder.spark, source, parameters=RUN, directory=folder.path).pin
+
+    def changed() -> bool | None:
+        return has_changed(folder.spark, source, pinned=pin, directory=folder.path)
+
+    assert not changed()
+    times = file.stat()
+    file.write_text("id\n2\n")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert changed()
+    file.write_text("id\n1\n")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert not changed()
+    folder.add("b.csv", "id\n1\n")
+    assert changed()
+    for each in folder.path.glob("*.csv"):
+        each.unlink()
+    assert changed()
 
 
 def test_paths_for_people_and_for_spark() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limnos.pipeline.engine.sources.fingerprints import EACH_MAX, File, new_since, read, taken
+from limnos.pipeline.engine.sources.fingerprints import EACH_MAX, File, is_same, new_since, read, taken
 
 MANY = [File(f"f{number}", 1, number) for number in range(EACH_MAX + 1)]
 
@@ -25,6 +25,25 @@ def test_fingerprint_is_read_back(listed: list[File]) -> None:
 
     assert read(made.text()) == made
     assert taken(listed, schema=made.schema).text() == made.text()
+
+
+@pytest.mark.parametrize(
+    "now,content,same",
+    [
+        (files("a", "b"), "1", True),
+        (files("a", "b"), None, True),  # nobody could look into them
+        (files("a", "b"), "2", False),
+        (files("a"), "1", False),
+        (files("a", "b", "c"), "1", False),
+        (files("a", "b", at=2), "1", False),
+    ],
+)
+def test_files_are_compared_by_name_size_time_and_content(now: list[File], content: str | None, same: bool) -> None:
+    """Any difference tells that a source has changed, content only where both fingerprints have it."""
+    before = read(taken(files("a", "b"), content="1").text())
+    assert before is not None
+
+    assert is_same(before, taken(now, content=content)) is same
 
 
 @pytest.mark.parametrize("text", [None, "", "x", "[]", "{}", '{"files": "x"}', "1", '{"checkpoint": "a"}'])

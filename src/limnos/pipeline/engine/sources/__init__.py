@@ -6,7 +6,7 @@ source's format did not take.
 
 from __future__ import annotations
 
-from limnos.pipeline.engine.sources.opening import frame_of
+from limnos.pipeline.engine.sources.opening import frame_of, has_changed
 from limnos.pipeline.engine.sources.values import MalformedRows, Read
 
-__all__ = ["MalformedRows", "Read", "frame_of"]
+__all__ = ["MalformedRows", "Read", "frame_of", "has_changed"]

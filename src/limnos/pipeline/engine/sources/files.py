@@ -23,14 +23,23 @@ from limnos.pipeline.engine.expectations.flags import sample
 from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.expectations.rows import AT_COLUMN, RUN_COLUMN, observed
 from limnos.pipeline.engine.naming import BAD, FILE, quoted
-from limnos.pipeline.engine.sources.fingerprints import File, New, new_since, read, taken
-from limnos.pipeline.engine.sources.listing import LISTING_OPTIONS, base_path, listed, located, paths_of, shown
+from limnos.pipeline.engine.sources.fingerprints import File, New, is_same, new_since, read, taken
+from limnos.pipeline.engine.sources.listing import (
+    LISTING_OPTIONS,
+    base_path,
+    content_digest,
+    listed,
+    located,
+    paths_of,
+    shown,
+)
 from limnos.pipeline.engine.sources.values import (
     FILE_COLUMN,
     SOURCE_COLUMN,
     TEXT_COLUMN,
     MalformedRows,
     Read,
+    SourceFailed,
     first_line,
 )
 from limnos.pipeline.outcomes import Pin
@@ -63,7 +72,7 @@ def files_frame(asked: Asked, files: Files) -> Read:
     new = new_since(there, before) if asked.incremental else New(files=there)
     chosen = read(asked.pinned.fingerprint) if asked.pinned else before
     schema, inferred = _schema(asked, files, there=new.files or there, path=path, kept=chosen)
-    print_ = taken(there, schema=schema.json() if inferred else None)
+    print_ = taken(there, schema=schema.json() if inferred else None, content=content_digest(there))
     pin = Pin(name=asked.source.name, fingerprint=print_.text(), whole_because=new.whole_because)
     if not new.files:
         return Read(frame=asked.spark.createDataFrame([], schema), pin=pin)
@@ -73,6 +82,19 @@ def files_frame(asked: Asked, files: Files) -> Read:
     _check_headers(asked, files, schema=schema, among=new.files)
     frame, malformed = _parted(asked, files, reader=reader, schema=schema, paths=paths_of(new.files))
     return Read(frame=frame, pin=pin, malformed=malformed)
+
+
+def have_files_changed(asked: Asked, files: Files) -> bool:
+    """Whether the files are other ones than `asked.pinned` tells: changed, added or taken away since they were read."""
+    before = read(asked.pinned.fingerprint) if asked.pinned else None
+    if before is None:
+        return True
+    try:
+        there = listed(asked, files, path=located(asked, files.path))
+    except SourceFailed:
+        return True
+    content = None if before.content is None else content_digest(there)
+    return not is_same(before, taken(there, content=content))
 
 
 def _check(asked: Asked, files: Files) -> None:

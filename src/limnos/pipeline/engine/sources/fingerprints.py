@@ -39,12 +39,16 @@ class Fingerprint:
     digest: str
     each: bytes | None
     schema: str | None = field(default=None)
+    content: str | None = field(default=None)
+    """Digest of what is in the files, where they are local and small; else their names, sizes and times have to do."""
 
     def text(self) -> str:
         """As JSON, short and always the same."""
         told: dict[str, Any] = {"files": self.files, "newest_ms": self.newest_ms, "digest": self.digest}
         if self.each is not None:
             told["each"] = base64.b64encode(self.each).decode()
+        if self.content is not None:
+            told["content"] = self.content
         if self.schema is not None:
             told["schema"] = json.loads(self.schema)
         return json.dumps(told, separators=(",", ":"), sort_keys=True)
@@ -58,7 +62,7 @@ class New:
     whole_because: str | None = None
 
 
-def taken(files: Iterable[File], *, schema: str | None = None) -> Fingerprint:
+def taken(files: Iterable[File], *, schema: str | None = None, content: str | None = None) -> Fingerprint:
     """Make the fingerprint of these files."""
     ordered = sorted(files)
     return Fingerprint(
@@ -67,6 +71,7 @@ def taken(files: Iterable[File], *, schema: str | None = None) -> Fingerprint:
         digest=_digest(ordered),
         each=b"".join(_path(file) + _state(file) for file in ordered) if len(ordered) <= EACH_MAX else None,
         schema=schema,
+        content=content,
     )
 
 
@@ -74,16 +79,24 @@ def read(text: str | None) -> Fingerprint | None:
     """Read a fingerprint back; None for what is none of ours."""
     try:
         told = json.loads(text or "")
-        each, schema = told.get("each"), told.get("schema")
+        each, schema, content = told.get("each"), told.get("schema"), told.get("content")
         return Fingerprint(
             files=int(told["files"]),
             newest_ms=int(told["newest_ms"]),
             digest=str(told["digest"]),
             each=None if each is None else base64.b64decode(each),
             schema=None if schema is None else json.dumps(schema),
+            content=None if content is None else str(content),
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def is_same(before: Fingerprint, now: Fingerprint) -> bool:
+    """Whether two lists are of the same files: same names, sizes and times, and the same content where both tell it."""
+    if before.digest != now.digest:
+        return False
+    return before.content is None or now.content is None or before.content == now.content
 
 
 def new_since(files: Sequence[File], before: Fingerprint | None) -> New:

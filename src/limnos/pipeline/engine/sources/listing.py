@@ -6,9 +6,11 @@ Job: list files by Spark's own means, so that every file system that Spark reads
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 LISTING_OPTIONS = ("recursiveFileLookup", "pathGlobFilter", "modifiedBefore", "modifiedAfter")
 """Options of Spark's that say which files are meant, not how they are read."""
+CONTENT_BYTES_MAX = 16 * 1024 * 1024
+"""Of so many bytes altogether the content of a source's local files is read once more, to tell an edit that kept size and time."""
 _GLOB = re.compile(r"[\\\[\]{}*?]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _SECRET = re.compile(r"//[^/@]*@")
@@ -53,6 +57,23 @@ def listed(asked: Asked, files: Files, *, path: str) -> tuple[File, ...]:
     if not found:
         raise asked.failed(f"there is no file at {shown(path)}. {_hint(path)}")
     return found
+
+
+def content_digest(files: Sequence[File], *, bytes_max: int = CONTENT_BYTES_MAX) -> str | None:
+    """Digest the content of local files. None if one is not local or not readable here, or all exceed `bytes_max`."""
+    if sum(file.size_bytes for file in files) > bytes_max:
+        return None
+    digest = hashlib.blake2b(digest_size=16)
+    for file in sorted(files):
+        if not file.path.startswith("file:"):
+            return None
+        path = Path("/" + unquote(file.path.removeprefix("file:")).lstrip("/"))
+        try:
+            with path.open("rb") as opened:
+                digest.update(hashlib.blake2b(opened.read(file.size_bytes + 1), digest_size=16).digest())
+        except OSError:
+            return None
+    return digest.hexdigest()
 
 
 def paths_of(files: Sequence[File]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.pipeline.declaration import Files, Jdbc, PythonSource, TableSource
 from limnos.pipeline.engine.naming import quoted
 from limnos.pipeline.engine.sources.databases import database_frame
-from limnos.pipeline.engine.sources.files import files_frame
+from limnos.pipeline.engine.sources.files import files_frame, have_files_changed
 from limnos.pipeline.engine.sources.functions import function_frame
 from limnos.pipeline.engine.sources.streams import stream_frame
 from limnos.pipeline.engine.sources.values import Asked, Read
@@ -61,6 +61,22 @@ def frame_of(
     if isinstance(kind, PythonSource):
         return function_frame(asked, kind)
     return stream_frame(asked, kind)
+
+
+def has_changed(spark: SparkSession, source: Source, *, pinned: Pin, directory: Path | None) -> bool | None:
+    """Whether a source has other content than a run has read. None: only reading it again tells (a database, a function).
+
+    A table is pinned by its snapshot and a stream has a progress of its own: neither changes for a run that has read it.
+    """
+    if isinstance(source.kind, (Jdbc, PythonSource)):
+        return None
+    if not isinstance(source.kind, Files):
+        return False
+    asked = Asked(
+        spark=spark, source=source, parameters={}, pinned=pinned, before=None,
+        incremental=False, directory=directory, watched=False, checkpoints=None,
+    )  # fmt: skip
+    return have_files_changed(asked, source.kind)
 
 
 def _table_frame(asked: Asked, kind: TableSource) -> Read:
