@@ -6,7 +6,8 @@ never here. May import nothing but the standard library.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from copy import copy
+from typing import ClassVar, Self
 
 
 class LimnosError(Exception):
@@ -21,6 +22,24 @@ class LimnosError(Exception):
         super().__init__(message)
         self.message = message
         self.context = context
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copy and pickle every field. Exception's own way calls the constructor, which may require keywords."""
+        return _restore, (type(self), self.args, self.__dict__)
+
+    def with_message(self, message: str) -> Self:
+        """Return a copy of the same class with another message; all other fields are kept."""
+        changed = copy(self)
+        changed.message, changed.args, changed.context = message, (message,), dict(self.context)
+        return changed
+
+
+def _restore(cls: type[LimnosError], args: tuple[object, ...], fields: dict[str, object]) -> LimnosError:
+    """Make an error without calling its constructor."""
+    made = cls.__new__(cls, *args)
+    made.args = args
+    made.__dict__.update(fields)
+    return made
 
 
 class BadRequest(LimnosError):

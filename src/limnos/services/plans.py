@@ -6,7 +6,6 @@ metadata is `services.assembly`, the transaction's mutations are `services.deeds
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.errors import BadRequest, CommitConflict, LimnosError
@@ -111,6 +110,4 @@ def told_about(error: LimnosError, path: Levels, *, what: Kind = Kind.TABLE) -> 
         words = f"{failed}{what.word} {render(path)}: {words.removeprefix(failed)}{kind}"
     else:
         words = f"{what.word.capitalize()} {render(path)}: {words}"
-    told = copy(error)
-    told.message, told.args = words, (words,)
-    return told
+    return error.with_message(words)

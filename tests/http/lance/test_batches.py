@@ -123,3 +123,16 @@ def test_bad_batches(node: Node) -> None:
     assert told(node.post(COMMIT, {"operations": [{"declare_table": {"id": ["lance", "b"]}}]})) == (409, 5)
     assert names(node.get(f"{space('lance')}/table/list")) == ["b", "plain"]
     assert at
+
+
+def test_a_taken_name_in_a_batch_is_a_conflict(lake: Node) -> None:
+    """A batch that declares a table under a taken name is refused as a single request is, and nothing of it is done."""
+    kept(lake, "a")
+
+    answer = lake.post(
+        COMMIT, {"operations": [{"declare_table": {"id": ["lance", name], "properties": KEPT}} for name in ("b", "a")]}
+    )
+
+    assert told(answer) == (409, 5)
+    assert "Table a: Table already exists" in answer.json()["detail"]
+    assert names(lake.get(f"{ROOT}/namespace/lance/table/list")) == ["a"]

@@ -1,0 +1,67 @@
+"""Errors of the taxonomy: each class can be copied, sent to another process and given another message."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections.abc import Iterator
+from copy import copy, deepcopy
+
+import pytest
+
+from limnos.model.errors import LimnosError
+
+
+def _taxonomy(root: type[LimnosError] = LimnosError) -> Iterator[type[LimnosError]]:
+    yield root
+    for each in root.__subclasses__():
+        yield from _taxonomy(each)
+
+
+CLASSES = [each for each in _taxonomy() if each.__module__ == "limnos.model.errors"]
+VALUES: dict[str, object] = {
+    "kind": "table", "decision": ("a decision",), "was_right": True, "retry_after_s": 7, "why": "because", "advice": "do this",
+}  # fmt: skip
+"""A value of each field that a constructor names; a new field is added here."""
+
+
+def _error(cls: type[LimnosError]) -> LimnosError:
+    """Make an error with every field set, and a context where the class takes one."""
+    parameters = inspect.signature(cls).parameters.values()
+    named = {each.name: VALUES[each.name] for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
+    takes_context = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
+    return cls("What is wrong", **named, **({"operation": 3} if takes_context else {}))
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_another_message_keeps_class_and_fields(cls: type[LimnosError]) -> None:
+    """A copy with another message is of the same class and keeps every other field; the error itself stays."""
+    error = _error(cls)
+    fields = dict(vars(error))
+
+    changed = error.with_message("Other words")
+
+    assert type(changed) is cls
+    assert (str(changed), changed.message, changed.args) == ("Other words", "Other words", ("Other words",))
+    assert {**vars(changed), "message": error.message} == fields
+    assert (str(error), vars(error)) == ("What is wrong", fields)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_copies_are_whole(cls: type[LimnosError]) -> None:
+    """Copied, deep-copied or pickled, an error keeps its class, its message and every field."""
+    error = _error(cls)
+
+    copies = [copy(error), deepcopy(error), pickle.loads(pickle.dumps(error))]
+
+    for each in copies:
+        assert (type(each), str(each), each.args, vars(each)) == (cls, str(error), error.args, vars(error))
+
+
+def test_the_context_of_a_copy_is_its_own() -> None:
+    """What is added to the context of a copy is not in the context of the original."""
+    error = LimnosError("What is wrong", operation=3)
+
+    error.with_message("Other words").context["subject"] = "a table"
+
+    assert error.context == {"operation": 3}
