@@ -10,7 +10,9 @@ from limnos.model.errors import BadRequest, Forbidden, HeadTooLarge, LimnosError
 LOCAL = "10.1.2.3"
 
 
-def told(door: Door, *fields: tuple[str, str], url: str = "/", version: str = "1.1") -> type[LimnosError] | None:
+def told(
+    door: Door, *fields: tuple[str, str], url: str = "/", version: str = "1.1", method: str = "POST"
+) -> type[LimnosError] | None:
     """What a head meets: None is let in. Asked twice, for what is remembered must not let in more."""
     raw = [(name.encode(), value.encode()) for name, value in fields]
 
@@ -19,7 +21,7 @@ def told(door: Door, *fields: tuple[str, str], url: str = "/", version: str = "1
         if door.knows(raw, headers, url.encode()):
             return None
         try:
-            door.check(raw, headers, url=url.encode(), version=version, local=LOCAL)
+            door.check(raw, headers, method=method, url=url.encode(), version=version, local=LOCAL)
         except LimnosError as error:
             return type(error)
         return None
@@ -70,8 +72,8 @@ def test_the_refusal_names_the_setting() -> None:
     """Who meets it at first use learns what to do."""
     with pytest.raises(Misdirected, match=r"server\.hosts.*--host-name lake\.example\.com"):
         Door().check(
-            [(b"host", b"lake.example.com")], {b"host": b"lake.example.com"}, url=b"/", version="1.1", local=None
-        )
+            [(b"host", b"lake.example.com")], {b"host": b"lake.example.com"}, method="GET", url=b"/", version="1.1", local=None
+        )  # fmt: skip
 
 
 def test_a_request_has_one_host() -> None:
@@ -83,7 +85,9 @@ def test_a_request_has_one_host() -> None:
     assert told(Door(), ("host", "localhost"), ("host", "evil.example.com")) is BadRequest
 
 
-@pytest.mark.parametrize("name", ["authorization", "content-type", "content-length", "origin"])
+@pytest.mark.parametrize(
+    "name", ["authorization", "content-type", "content-length", "origin", "sec-fetch-site", "sec-fetch-mode"]
+)
 def test_what_is_sent_once(name: str) -> None:
     """Of two, somebody on the way may have read the other; other fields may come twice."""
     door = Door()
@@ -103,15 +107,93 @@ def test_pages_of_other_sites_are_refused(origin: str) -> None:
     assert told(Door(), ("host", "localhost:8090"), ("origin", origin)) is Forbidden
 
 
-def test_own_pages_are_let_in() -> None:
-    """A page of this very address, and of a host that the settings name; the star names no site."""
-    listed = Door(hosts=["lake.example.com", "*.corp.example"])
+@pytest.mark.parametrize(
+    "host, origin",
+    [
+        ("localhost:8090", "http://localhost:8090"),
+        ("LocalHost:8090", "http://localhost:8090"),
+        ("lake.example.com", "http://lake.example.com"),
+        ("lake.example.com:80", "http://lake.example.com"),
+        ("a.corp.example:8443", "http://a.corp.example:8443"),
+    ],
+)
+def test_own_pages_are_let_in(host: str, origin: str) -> None:
+    """A page of the server's own origin: its scheme, and the host and port that the client wrote."""
+    door = Door(hosts=["lake.example.com", "*.corp.example"])
 
-    assert told(Door(), ("host", "localhost:8090"), ("origin", "http://localhost:8090")) is None
-    assert told(listed, ("host", "localhost:8090"), ("origin", "https://lake.example.com")) is None
-    assert told(listed, ("host", "localhost:8090"), ("origin", "https://a.corp.example:8443")) is None
-    assert told(listed, ("host", "localhost:8090"), ("origin", "https://other.example.com")) is Forbidden
-    assert told(Door(hosts=["*"]), ("host", "x.org"), ("origin", "http://evil.example.com")) is Forbidden
+    assert told(door, ("host", host), ("origin", origin)) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://lake.example.com",
+        "http://lake.example.com:8090",
+        "https://evil.corp.example",
+        "http://evil.corp.example",
+        "http://x.org",
+        "lake.example.com",
+        "http://lake.example.com/",
+    ],
+)
+def test_names_of_the_server_are_no_origins(origin: str) -> None:
+    """That the server answers to a name lets no page in which has that name with another scheme or port, nor its siblings."""
+    door = Door(hosts=["lake.example.com", "*.corp.example", "*"])
+
+    assert told(door, ("host", "lake.example.com"), ("origin", origin)) is Forbidden
+
+
+def test_scheme_of_a_server_with_tls() -> None:
+    """A server that speaks TLS itself has pages under https alone."""
+    door = Door(hosts=["lake.example.com"], is_tls=True)
+
+    assert told(door, ("host", "lake.example.com"), ("origin", "https://lake.example.com")) is None
+    assert told(door, ("host", "lake.example.com:443"), ("origin", "https://lake.example.com")) is None
+    assert told(door, ("host", "lake.example.com"), ("origin", "http://lake.example.com")) is Forbidden
+
+
+def test_named_origins() -> None:
+    """The origins of the settings are let in exactly, in any case and with the port that is implied; their neighbours are not."""
+    door = Door(hosts=["lake.example.com"], origins=["https://Console.example.com:443", "http://127.0.0.1:3000"])
+    let_in = ["https://console.example.com", "https://CONSOLE.example.com:443", "http://127.0.0.1:3000"]
+    refused = [
+        "http://console.example.com",
+        "https://console.example.com:8443",
+        "https://a.console.example.com",
+        "http://127.0.0.1",
+        "null",
+    ]
+
+    assert {told(door, ("host", "lake.example.com"), ("origin", each)) for each in let_in} == {None}
+    assert {told(door, ("host", "lake.example.com"), ("origin", each)) for each in refused} == {Forbidden}
+
+
+def test_the_refusal_of_a_page_names_the_setting() -> None:
+    """Who meets it learns which page asked, and where to name its origin."""
+    fields = {b"host": b"localhost", b"origin": b"http://127.0.0.1:3000"}
+
+    with pytest.raises(Forbidden, match=r"http://127\.0\.0\.1:3000.*server\.origins"):
+        Door().check(list(fields.items()), fields, method="GET", url=b"/", version="1.1", local=None)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site"])
+def test_requests_of_other_sites_without_origin(site: str) -> None:
+    """A browser that says so is refused, but for a person who follows a link; with a named origin the origin decides."""
+    fields = (("host", "localhost"), ("sec-fetch-site", site))
+    door = Door(origins=["https://console.example.com"])
+
+    assert told(door, *fields) is Forbidden
+    assert told(door, *fields, method="GET") is Forbidden
+    assert told(door, *fields, ("sec-fetch-mode", "no-cors"), method="GET") is Forbidden
+    assert told(door, *fields, ("sec-fetch-mode", "navigate")) is Forbidden
+    assert told(door, *fields, ("sec-fetch-mode", "navigate"), method="GET") is None
+    assert told(door, *fields, ("origin", "https://console.example.com")) is None
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_requests_of_own_pages(site: str) -> None:
+    """The server's own pages, and what a person typed, are let in."""
+    assert told(Door(), ("host", "localhost"), ("sec-fetch-site", site)) is None
 
 
 def test_an_address_that_names_a_host() -> None:

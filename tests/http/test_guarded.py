@@ -27,10 +27,14 @@ def lane(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
+CONSOLE = "https://console.example.com"
+"""An origin whose pages may call."""
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[Served]:
     """A node that is patient."""
-    node = Served(tmp_path_factory.mktemp("guarded"), lane=lane, hosts=("lake.example.com",))
+    node = Served(tmp_path_factory.mktemp("guarded"), lane=lane, hosts=("lake.example.com",), origins=(CONSOLE,))
     yield node
     node.stop()
 
@@ -165,6 +169,79 @@ def test_foreign_page(wire: Wire) -> None:
 
     assert answer.status == 403
     assert json.loads(answer.body)["error"]["type"] == "ForbiddenException"
+
+
+def test_a_foreign_page_on_a_known_connection(wire: Wire) -> None:
+    """What the head before it was makes no difference: a link may lead here, and a form of the same page may not."""
+    marks = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"}
+    wire.send(request("GET", LIVE, **marks))
+    linked = wire.answer()
+    wire.send(request("POST", SPACES, b'{"namespace": ["theirs"]}', **marks))
+
+    assert (linked.status, last(wire).status) == (200, 403)
+
+
+def test_a_page_of_a_named_origin(wire: Wire) -> None:
+    """It may ask, and read the answer and the refusal; the answer names that origin, and nobody else's cookies."""
+    wire.send(request("GET", SPACES, origin=CONSOLE))
+    found = wire.answer()
+    wire.send(request("GET", f"{SPACES}/none", origin=CONSOLE))
+    refused = wire.answer()
+
+    assert (found.status, refused.status) == (200, 404)
+    for each in (found, refused):
+        assert each.headers["access-control-allow-origin"] == CONSOLE
+        assert "x-request-id" in each.headers["access-control-expose-headers"].lower()
+        assert "access-control-allow-credentials" not in each.headers
+    assert found.headers["vary"] == "Origin"
+
+
+def test_an_answer_to_a_page_is_no_one_elses(wire: Wire) -> None:
+    """The same request with and without an origin, both ways round: only the page's answer names its origin."""
+    path = "/iceberg/v1/config?warehouse=main"
+    answers = []
+    for origin in ({}, {"origin": CONSOLE}, {}):
+        wire.send(request("GET", path, **origin))
+        answers.append(wire.answer())
+
+    assert [each.status for each in answers] == [200, 200, 200]
+    assert ["access-control-allow-origin" in each.headers for each in answers] == [False, True, False]
+    assert {each.headers["vary"] for each in answers} == {"Origin"}
+
+
+def test_preflight(wire: Wire) -> None:
+    """A browser's question before a named page's request is answered without a credential: what it names may be sent."""
+    wire.send(
+        request(
+            "OPTIONS",
+            SPACES,
+            origin=CONSOLE,
+            authorization="",
+            access_control_request_method="DELETE",
+            access_control_request_headers="authorization,content-type",
+        )
+    )
+
+    answer = wire.answer()
+
+    assert (answer.status, answer.body) == (204, b"")
+    assert answer.headers["access-control-allow-origin"] == CONSOLE
+    assert "DELETE" in answer.headers["access-control-allow-methods"]
+    assert answer.headers["access-control-allow-headers"] == "authorization,content-type"
+    assert answer.headers["vary"] == "Origin"
+
+
+def test_preflight_of_another_page(wire: Wire) -> None:
+    """A page of an origin that nobody named gets no leave, and the same question without an origin is no such question."""
+    asked = {"access_control_request_method": "DELETE"}
+    wire.send(request("OPTIONS", SPACES, **asked))
+    plain = wire.answer()
+    wire.send(request("OPTIONS", SPACES, origin="https://evil.example.com", **asked))
+    foreign = last(wire)
+
+    assert plain.status >= 400
+    assert foreign.status == 403
+    assert "access-control-allow-origin" not in foreign.headers
 
 
 @pytest.mark.parametrize("name", [b"authorization", b"host", b"content-length"])
@@ -310,43 +387,25 @@ def test_fields_behind_a_body_are_no_head(wire: Wire) -> None:
     assert after.status == 200
 
 
-# -- why, without a body ---------------------------------------------------------------------------------------
+# -- status lines ----------------------------------------------------------------------------------------------
 
 
-def test_head_says_why_in_its_reason(wire: Wire) -> None:
-    """A refusal to HEAD has no body: its first line says what is wrong, as the body to GET does."""
-    wire.send(request("HEAD", f"{SPACES}/none"))
-    line = wire.first_line()
-    wire.answer(bodiless=True)
-    wire.send(request("GET", f"{SPACES}/none"))
-
-    message = json.loads(wire.answer().body)["error"]["message"]
-
-    assert line.decode() == f"HTTP/1.1 404 {message}"
-
-
-NAMES = {"a%0D%0AX-Evil:%201": b"", "%C3%A9": b"\xe9", "%E6%B9%96": b"?", "%1B%5B2J": b"", "y" * 2000: b"yyy"}
-"""Names in an address, and what must be seen of them in a reason."""
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_reason_is_one_clean_line(wire: Wire, name: str) -> None:
-    """Whatever a name holds, the reason is one line of printable Latin-1 of bounded length, and the headers are ours."""
+@pytest.mark.parametrize("name", ["none", "a%0D%0AX-Evil:%201", "%C3%A9", "%E6%B9%96"])
+def test_refusals_have_the_standard_phrase(wire: Wire, name: str) -> None:
+    """Whatever a name holds, the status line of a refusal is the standard's, and the headers are ours; the next request is served."""
     wire.send(request("HEAD", f"{SPACES}/{name}") + request("GET", LIVE))
 
     line = wire.first_line()
     head = wire.answer(bodiless=True)
     after = wire.answer()
 
-    assert len(line) < 600
-    assert all(32 <= byte < 127 or byte >= 160 for byte in line)
-    assert NAMES[name] in line
+    assert line in (b"HTTP/1.1 404 Not Found", b"HTTP/1.1 400 Bad Request")
     assert "x-evil" not in head.headers
     assert after.status == 200
 
 
 def test_other_answers_have_the_customary_phrase(wire: Wire) -> None:
-    """GET says it in the body, and what is right needs no reason."""
+    """GET says it in the body, and what is right has the phrase of its status."""
     wire.send(request("GET", f"{SPACES}/none"))
     refused = wire.first_line()
     wire.answer()

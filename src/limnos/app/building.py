@@ -309,7 +309,12 @@ def build(settings: Settings) -> Built:
         _protocols(settings),
         body_bytes_max=settings.server.body_bytes_max,
         request_timeout_s=settings.server.request_timeout_s,
-        door=Door(hosts=settings.server.hosts, listens_on=_listens_on(settings)),
+        door=Door(
+            hosts=settings.server.hosts,
+            listens_on=_listens_on(settings),
+            origins=settings.server.origins,
+            is_tls=settings.tls.certificate is not None,
+        ),
         patience=patience_of(settings.server.head_timeout_s, settings.server.body_timeout_s),
         request_log=request_log(settings.telemetry.request_log, settings.telemetry.request_log_sample),
         kept_bytes_max=settings.server.kept_bytes_max,

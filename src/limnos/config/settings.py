@@ -25,6 +25,7 @@ from limnos.model.errors import LimnosError
 from limnos.names.logical import check_separator
 from limnos.names.path import check_catalog_name, check_metalake_name, check_part
 
+ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9_~:-]+(?:\.[A-Za-z0-9_~-]+)*\.?")
 VIEW_BYTES_MIN = 16 << 20
 """A view that is smaller would spend its time reading again what it has just let go."""
@@ -57,6 +58,15 @@ def _host_name(name: str) -> str:
     )
 
 
+def _origin(text: str) -> str:
+    if ORIGIN.fullmatch(text):
+        return text
+    raise ValueError(
+        f"'{text}' is no origin: write scheme, host and port as browsers do, without a path and without *, for example "
+        "https://console.example.com or http://127.0.0.1:3000"
+    )
+
+
 def _url(url: str) -> str:
     if url.startswith("postgres://"):  # as libpq, and whoever copies from its documents, writes it
         url = f"postgresql://{url.removeprefix('postgres://')}"
@@ -77,6 +87,7 @@ def _view_bytes(count: int) -> int:
 
 Listen = Annotated[str, AfterValidator(_listen)]
 HostName = Annotated[str, AfterValidator(_host_name)]
+Origin = Annotated[str, AfterValidator(_origin)]
 ViewBytes = Annotated[int, AfterValidator(_view_bytes)]
 
 
@@ -109,6 +120,11 @@ class Server(Section):
         default=(),
         description="Host names that requests may be addressed to, beside those of loopback and the listen address; "
         "`*.example.com` for all below one, `*` for any; separated by commas.",
+    )
+    origins: Annotated[tuple[Origin, ...], Words] = Field(
+        default=(),
+        description="Origins whose pages may call this server from a browser, beside its own: scheme, host and port, as "
+        "`https://console.example.com`; separated by commas.",
     )
     head_timeout_s: PositiveFloat = Field(
         default=10.0, description="Longest time for the head of a request to arrive, in seconds."

@@ -17,6 +17,7 @@ from typing import Protocol as Interface
 from limnos.access.authentication import known_user
 from limnos.http.active_roles import ACTIVE_ROLES, active_roles_of, refuse_active_roles
 from limnos.http.audited import NOBODY, TOO_MANY, proven_of, tell_again, tell_answer
+from limnos.http.cors import VARY, allow_origin, is_preflight, preflight_fields
 from limnos.http.deadlines import Deadlines
 from limnos.http.door import Door
 from limnos.http.kept import KeptAnswers, depends_of, key_of
@@ -24,7 +25,7 @@ from limnos.http.patience import Patience, patience_of
 from limnos.http.pieces import CutShort, Pieces
 from limnos.http.refusals import hidden_metalake, plain
 from limnos.http.request import IS_GONE, Request
-from limnos.http.response import Response, reason_phrase
+from limnos.http.response import Response
 from limnos.http.routing import SHORT_BODY_BYTES
 from limnos.http.throttle import Throttle
 from limnos.model.errors import LimnosError, NotFound, StateUnknown, Unauthenticated, Unavailable, Unsupported
@@ -158,8 +159,8 @@ class Application:
             return
         request_id = next_request_id()
         current_request_id.set(request_id)
-        status, headers, body, reason = await self._answer(scope, receive, request_id)
-        await send({"type": "http.response.start", "status": status, "headers": headers, "reason": reason})
+        status, headers, body = await self._answer(scope, receive, request_id)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         if isinstance(body, bytes):
             await send({"type": "http.response.body", "body": body})
             return
@@ -178,15 +179,22 @@ class Application:
             "tuple[str, bytes, bytes]", (scope["method"], scope["raw_path"], scope["query_string"])
         )
         headers = dict(cast("list[tuple[bytes, bytes]]", scope["headers"]))
+        if is_preflight(method, headers, origins=self.door.origins):
+            return (
+                204,
+                [*preflight_fields(headers, self.door.origins), VARY, (b"x-request-id", request_id.encode())],
+                b"",
+            )
         client = cast("tuple[str, int] | None", scope.get("client"))
         peer = "" if client is None else client[0]
         keeping = kept = None
         if self.kept.is_on and (key := key_of(method, b"?".join((raw, query)), depends_of(headers))) is not None:
             kept, keeping = self.kept.find(key), self.kept.keeping(key)
-        return await self.respond(
+        status, sent, answer = await self.respond(
             method, raw, query, headers, receive, request_id=request_id, peer=peer, keeping=keeping, kept=kept,
             is_gone=cast("Callable[[], bool] | None", scope.get(IS_GONE)),
         )  # fmt: skip
+        return status, [*sent, *allow_origin(headers, self.door.origins)], answer
 
     async def _still_holds(self, kept: KeptAnswer) -> bool:
         """Say whether a kept answer holds, after this request's own look at the store."""
@@ -202,7 +210,7 @@ class Application:
     ) -> Answer:  # fmt: skip
         """Give an answer that is kept, and have it counted and told to the log like any other."""
         self.count_again(kept, key, started, request_id=request_id, peer=peer, headers=headers)
-        return kept.status, kept.headers_with(request_id.encode()), kept.body, b""
+        return kept.status, kept.headers_with(request_id.encode()), kept.body
 
     def count_again(
         self, kept: KeptAnswer, key: Key, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
@@ -272,14 +280,10 @@ class Application:
                 credential = await sign_in(self.services, header, request_id=request_id, asker=request)
             request.credential = credential
             ctx = Context(self.services, credential, request_id, asker=request)
-            if ACTIVE_ROLES in headers and not target.anonymous:
-                if not target.narrows:
-                    raise refuse_active_roles()
-                ctx.active = active_roles_of(headers[ACTIVE_ROLES])
-            if method not in BODILESS:
-                request.require_type(target.takes)
-                request.admit = partial(self._admit, target, request, ctx)
+            self._check_head(target, request, ctx=ctx)
             response = await target.handler(request, ctx)
+            if self.door.origins:
+                response.headers = (*response.headers, VARY)
             if keeping is not None and response.lasting is not None:
                 self._keep(keeping, response, request=request)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every one gets an answer, or is raised again
@@ -289,6 +293,17 @@ class Application:
             if task is not None:
                 self.deadlines.release(task)
         return self._finished(target, response, request)
+
+    def _check_head(self, target: _Target, request: Request, *, ctx: Context) -> None:
+        """Refuse what the head alone shows to be wrong for the route, and take from it what the handler rests on."""
+        headers = request.headers
+        if ACTIVE_ROLES in headers and not target.anonymous:
+            if not target.narrows:
+                raise refuse_active_roles()
+            ctx.active = active_roles_of(headers[ACTIVE_ROLES])
+        if request.method not in BODILESS:
+            request.require_type(target.takes)
+            request.admit = partial(self._admit, target, request, ctx)
 
     def _keep(self, keeping: Keeping, response: Response, *, request: Request) -> None:
         """Keep an answer that lasts, with what the audit tells of it."""
@@ -320,14 +335,12 @@ class Application:
                 response.stream, deadlines=self.deadlines, seconds=target.seconds or self.deadlines.seconds,
                 request_id=request.id, ended=count,
             )  # fmt: skip
-            return status, sent, pieces, b""
+            return status, sent, pieces
         if status not in (204, 304) and response.stream is None:
             sent.append((b"content-length", b"%d" % len(body)))
         size = 0 if method == "HEAD" else len(body)
         self._count(target, response, request, size)
-        if method != "HEAD":
-            return status, sent, body, b""
-        return status, sent, b"", reason_phrase(response.reason) if response.reason else b""
+        return status, sent, body if method != "HEAD" else b""
 
     def _count(self, target: _Target, response: Response, request: Request, size: int) -> None:
         status, started = response.status, request.started
@@ -420,7 +433,7 @@ class Application:
 
 
 def _refused(target: _Target, error: LimnosError | InvalidName, request_id: str) -> Response:
-    """Spell a failure as its protocol does, and keep its words: the log and answers without a body want them."""
+    """Spell a failure as its protocol does, and keep its words for the log."""
     response = target.protocol.error(error, request_id=request_id, operation=target.operation)
     if not response.reason:
         response.reason = plain(str(hidden_metalake(error)))

@@ -200,9 +200,11 @@ class LaneProtocol(GuardedProtocol):
         )
 
     def _is_ordinary(self, headers: dict[bytes, bytes]) -> bool:
-        """Say whether the fields of an HTTP/1.1 head are fit for the lane."""
+        """Say whether the fields of an HTTP/1.1 head are fit for the lane. Those of browsers are looked at in each request."""
         return (
             not self.expect_100_continue
+            and b"origin" not in headers
+            and b"sec-fetch-site" not in headers
             and b"transfer-encoding" not in headers
             and self.parser.should_keep_alive()
             and (b"content-length" not in headers or int(headers[b"content-length"]) <= BODY_BYTES_MAX)
@@ -310,7 +312,7 @@ class LaneProtocol(GuardedProtocol):
 
     def _head_around_id(self, exchange: Exchange, kept: KeptAnswer) -> tuple[bytes, bytes]:
         headers = kept.headers_with(b"\0")
-        before, _, after = self._head(exchange, kept.status, headers, b"").partition(b"\0")
+        before, _, after = self._head(exchange, kept.status, headers).partition(b"\0")
         return before, after
 
     # -- its answer goes out -----------------------------------------------------------------------------------
@@ -339,12 +341,12 @@ class LaneProtocol(GuardedProtocol):
                 self.transport.close()
 
     async def _send(self, exchange: Exchange, answer: Answer) -> None:
-        status, headers, pieces, reason = answer
+        status, headers, pieces = answer
         if isinstance(pieces, bytes):
             self._write(exchange, answer)
             return
         try:
-            self.transport.write(self._head(exchange, status, [*headers, CHUNKED], reason))
+            self.transport.write(self._head(exchange, status, [*headers, CHUNKED]))
             async for piece in pieces:
                 if exchange.disconnected:
                     raise CutShort
@@ -361,14 +363,14 @@ class LaneProtocol(GuardedProtocol):
         if exchange.disconnected or self.transport.is_closing():
             exchange.response_complete = True
             return
-        status, headers, body, reason = answer
-        head = self._head(exchange, status, headers, reason)
+        status, headers, body = answer
+        head = self._head(exchange, status, headers)
         self.transport.write_whole(b"".join((head, body)))  # type: ignore[attr-defined, arg-type]
         self._complete(exchange)
 
     @staticmethod
-    def _head(exchange: Exchange, status: int, headers: list[tuple[bytes, bytes]], reason: bytes) -> bytes:
-        parts = [b"HTTP/1.1 %d %s\r\n" % (status, reason) if reason else STATUS_LINE[status]]
+    def _head(exchange: Exchange, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
+        parts = [STATUS_LINE[status]]
         for name, value in headers:
             parts += (name, b": ", value, b"\r\n")
         parts.append(b"\r\n" if exchange.keep_alive else b"connection: close\r\n\r\n")

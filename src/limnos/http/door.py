@@ -2,7 +2,7 @@
 
 May import `model` and the standard library. Pure but for what it remembers; knows no route, no protocol and no socket.
 A page of another site can make a browser send requests here, and can make a name of its own lead to this address; what
-such requests cannot hide is the name they were sent to (`Host`) and the site they come from (`Origin`).
+such requests cannot hide is the name they were sent to (`Host`) and the site they come from (`Origin`, `Sec-Fetch-Site`).
 Headers that proxies add (`X-Forwarded-…`, `Forwarded`) are believed by nobody: anyone can send them.
 """
 
@@ -23,6 +23,8 @@ SINGLE: Final = frozenset(
     {
         b"host",
         b"origin",
+        b"sec-fetch-site",
+        b"sec-fetch-mode",
         b"authorization",
         b"content-type",
         b"content-length",
@@ -35,6 +37,10 @@ SINGLE: Final = frozenset(
 _KNOWN_MAX: Final = 1_000
 _AUTHORITY: Final = re.compile(rb"([A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
+_DEFAULT_PORTS: Final = {b"http": b":80", b"https": b":443"}
+_OTHER_SITES: Final = frozenset({b"cross-site", b"same-site"})
+"""Values of `Sec-Fetch-Site` of a request that a page of another origin caused."""
+
 Fields = list[tuple[bytes, bytes]]
 
 
@@ -43,13 +49,23 @@ class Door:
 
     `hosts` are names from the settings: exact ones, `*.example.com` for all below one, `*` for all. `listens_on` is the
     host of the listen address; names of loopback are always right, and so is the address a connection came in on.
+    `origins` are those from which pages may call, besides the server's own: `scheme://host[:port]`. `is_tls`: the server itself
+    speaks TLS, so its own origin begins with `https`.
     """
 
-    def __init__(self, *, hosts: Iterable[str] = (), listens_on: Iterable[str] = ()) -> None:
+    def __init__(
+        self, *, hosts: Iterable[str] = (), listens_on: Iterable[str] = (), origins: Iterable[str] = (), is_tls: bool = False
+    ) -> None:  # fmt: skip
         listed = [host.lower().rstrip(".") for host in hosts]
-        self._listed = frozenset(host for host in listed if not host.startswith("*"))
         self._endings = tuple(host[1:] for host in listed if host.startswith("*"))
-        self._names = self._listed | {"localhost"} | {host.lower() for host in listens_on}
+        self._names = (
+            frozenset(host for host in listed if not host.startswith("*"))
+            | {"localhost"}
+            | {host.lower() for host in listens_on}
+        )
+        self.origins = frozenset(_settled_origin(origin.encode()) for origin in origins)
+        """Those of the settings."""
+        self._scheme = b"https" if is_tls else b"http"
         self._known: set[bytes] = set()
 
     def knows(self, fields: Fields, headers: Mapping[bytes, bytes], url: bytes) -> bool:
@@ -58,11 +74,19 @@ class Door:
             headers.get(b"host") in self._known
             and len(headers) == len(fields) <= FIELDS_MAX
             and b"origin" not in headers
+            and b"sec-fetch-site" not in headers
             and url.startswith(b"/")
         )
 
     def check(
-        self, fields: Fields, headers: Mapping[bytes, bytes], *, url: bytes, version: str, local: str | None
+        self,
+        fields: Fields,
+        headers: Mapping[bytes, bytes],
+        *,
+        method: str,
+        url: bytes,
+        version: str,
+        local: str | None,
     ) -> None:
         """Refuse a head that must not go further. Raises HeadTooLarge, BadRequest, Misdirected, Forbidden.
 
@@ -82,6 +106,8 @@ class Door:
         origin = headers.get(b"origin")
         if origin is not None:
             self._check_origin(origin, host or b"")
+        elif headers.get(b"sec-fetch-site", b"").lower() in _OTHER_SITES and not _is_navigation(method, headers):
+            raise _foreign()
 
     def _check_host(self, host: bytes, local: str | None) -> None:
         if host in self._known:
@@ -103,19 +129,12 @@ class Door:
             self._check_host(re.split(rb"[/?#]", rest, maxsplit=1)[0], local)
 
     def _check_origin(self, origin: bytes, host: bytes) -> None:
-        authority = origin.partition(b"://")[2].lower()
-        if authority and (authority == host.lower() or self._is_listed(authority)):
+        """Refuse pages of other origins. The server's own is its scheme, and the name and port that the client wrote."""
+        settled = _settled_origin(origin)
+        if host and settled == _settled_origin(b"%s://%s" % (self._scheme, host)):
             return
-        raise Forbidden(
-            "A page of another site made this request, which is not taken: open the server by its own address, or list "
-            "the site's host name in the setting server.hosts"
-        )
-
-    def _is_listed(self, authority: bytes) -> bool:
-        if _AUTHORITY.fullmatch(authority) is None:
-            return False
-        name = _name_of(authority)
-        return name in self._listed or any(name.endswith(ending) for ending in self._endings if ending)
+        if settled not in self.origins:
+            raise _foreign(origin)
 
     def _answers_to(self, name: str, local: str | None) -> bool:
         if name in self._names or any(name.endswith(ending) for ending in self._endings):
@@ -125,6 +144,29 @@ class Door:
         except ValueError:
             return False
         return address.is_loopback or name == local
+
+
+def _settled_origin(origin: bytes) -> bytes:
+    """Spell an origin as browsers do: in lower case, without the port that its scheme implies."""
+    scheme, mark, authority = origin.lower().partition(b"://")
+    return scheme + mark + authority.removesuffix(_DEFAULT_PORTS.get(scheme, b"\0"))
+
+
+def _is_navigation(method: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Say whether a person follows a link to this server: that reads, and the page it comes from does not see the answer."""
+    return method in ("GET", "HEAD") and headers.get(b"sec-fetch-mode", b"").lower() == b"navigate"
+
+
+def _foreign(origin: bytes = b"") -> Forbidden:
+    shown = f" ({_shown_origin(origin)})" if origin else ""
+    return Forbidden(
+        f"A page of another site{shown} made this request, which is not taken: open the server by its own address, or list "
+        "the page's origin in the setting server.origins, as https://console.example.com"
+    )
+
+
+def _shown_origin(origin: bytes) -> str:
+    return "".join(char if char.isprintable() else "?" for char in origin[:200].decode("utf-8", "replace"))
 
 
 def too_large() -> HeadTooLarge:

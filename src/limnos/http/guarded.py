@@ -46,7 +46,7 @@ log = get_logger("limnos.http")
 class GatheringTransport:
     """A transport that writes once per turn of the loop. Everything else is the transport's own."""
 
-    __slots__ = ("_held", "_loop", "_transport", "is_closing", "status_line")
+    __slots__ = ("_held", "_loop", "_transport", "is_closing")
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
@@ -54,15 +54,11 @@ class GatheringTransport:
         self._held: list[bytes] = []
         self.is_closing = transport.is_closing
         """Asked twice a request, so without a way round."""
-        self.status_line = b""
-        """In place of the next answer's own, when it is set."""
 
     def write(self, data: bytes) -> None:
         """Hold the bytes until the turn ends."""
         if not data:
             return
-        if self.status_line:
-            data, self.status_line = self.status_line + data.partition(b"\r\n")[2], b""
         if not self._held:
             self._loop.call_soon(self.flush)
         self._held.append(data)
@@ -203,7 +199,8 @@ class GuardedProtocol(HttpToolsProtocol):
         door = self.application.door
         if not door.knows(self.headers, headers, self.url):
             local, version = None if self.server is None else self.server[0], self.parser.get_http_version()
-            door.check(self.headers, headers, url=self.url, version=version, local=local)
+            method = self.parser.get_method().decode("latin-1")
+            door.check(self.headers, headers, method=method, url=self.url, version=version, local=local)
         self._unparsed_bytes = 0
 
     def on_body(self, body: bytes) -> None:
@@ -276,16 +273,9 @@ class GuardedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, partial(self._run, app, cycle))
 
     async def _run(self, app: Any, cycle: RequestResponseCycle, scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: ANN401
-        """Run an application; what it sends may hold a reason phrase, which ASGI has no place for.
-
-        Where the client is gone it learns that, so that it does not go on making pieces for nobody.
-        """
+        """Run an application. Where the client is gone it learns that, so that it does not go on making pieces for nobody."""
 
         async def sending(message: MutableMapping[str, object]) -> None:
-            reason = message.pop("reason", b"")
-            if reason:
-                transport = cast("GatheringTransport", self.transport)
-                transport.status_line = b"HTTP/1.1 %d %s\r\n" % (cast("int", message["status"]), reason)
             if cycle.disconnected and message.get("more_body"):
                 raise CutShort
             await send(message)
@@ -335,7 +325,7 @@ class GuardedProtocol(HttpToolsProtocol):
         url = self.url if self._steps else b""
         method = self.parser.get_method().decode("latin-1") if url else "GET"
         peer = self.client[0] if self.client else ""
-        status, headers, body, _ = self.application.refusal(method, url, failure, peer=peer)
+        status, headers, body = self.application.refusal(method, url, failure, peer=peer)
         return status, headers, cast("bytes", body)
 
     def _refusing(self, failure: LimnosError) -> Callable[[AsgiScope, Receive, Send], Any]:

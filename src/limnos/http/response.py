@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     from limnos.http.pieces import Pieces
     from limnos.services.lasting import Lasting
 
-    Answer = tuple[int, list[tuple[bytes, bytes]], bytes | Pieces, bytes]
-    """Status, all headers, what is sent as the body, and the reason phrase (empty for the customary one)."""
+    Answer = tuple[int, list[tuple[bytes, bytes]], bytes | Pieces]
+    """Status, all headers, and what is sent as the body."""
 
 
-REASON_MAX = 500
-_PRINTABLE = bytes(code if 32 <= code < 127 or code >= 160 else 32 for code in range(256))
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
 """Of an answer that holds a secret."""
@@ -30,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 class Response:
     """An answer. `headers` come before the length and the request id, which the application adds.
 
-    `stream` gives the body in pieces, in place of `body`. `lasting` says that the answer may be kept and sent again, and how long. `reason` is a refusal's message, for the log and for answers that have no body.
+    `stream` gives the body in pieces, in place of `body`. `lasting` says that the answer may be kept and sent again, and how long. `reason` is a refusal's message, for the log.
     """
 
     __slots__ = ("body", "headers", "lasting", "reason", "status", "stream")
@@ -61,9 +59,3 @@ def stream_response(
 def no_content() -> Response:
     """Answer 204."""
     return Response(204, b"", ())
-
-
-def reason_phrase(text: str) -> bytes:
-    """Spell a message as the reason phrase of a status line: its first line, Latin-1 without controls, of bounded length."""
-    line = text.strip().partition("\n")[0][:REASON_MAX].encode("latin-1", "replace")
-    return line.translate(_PRINTABLE)

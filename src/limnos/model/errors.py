@@ -25,7 +25,7 @@ class LimnosError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Copy and pickle every field. Exception's own way calls the constructor, which may require keywords."""
-        return _restore, (type(self), self.args, self.__dict__)
+        return _restore, (type(self), {**self.__dict__, "args": self.args})
 
     def with_message(self, message: str) -> Self:
         """Return a copy of the same class with another message; all other fields are kept."""
@@ -34,11 +34,11 @@ class LimnosError(Exception):
         return changed
 
 
-def _restore(cls: type[LimnosError], args: tuple[object, ...], fields: dict[str, object]) -> LimnosError:
+def _restore(cls: type[LimnosError], fields: dict[str, object]) -> LimnosError:
     """Make an error without calling its constructor."""
-    made = cls.__new__(cls, *args)
-    made.args = args
-    made.__dict__.update(fields)
+    made = cls.__new__(cls)
+    for name, value in fields.items():
+        setattr(made, name, value)
     return made
 
 

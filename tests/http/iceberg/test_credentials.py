@@ -47,8 +47,8 @@ def test_nobody_is_asked_who_it_is(node: Node, method: str, path: str, header: s
         assert message == error_of(ask(node, "GET", "/nolake.nothing/namespaces"))[2]
 
 
-def test_head_gives_the_words_as_its_reason(node: Node) -> None:
-    """An answer to HEAD has no body: the words to send a credential are its reason phrase, and the log's."""
+def test_the_log_has_the_words_for_head(node: Node) -> None:
+    """An answer to HEAD has no body: the words to send a credential are in the log."""
     lines: list[tuple[object, ...]] = []
     node.built.application.request_log = cast("RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None))
 

@@ -113,7 +113,7 @@ class Adapter:
             fields = cast("list[tuple[bytes, bytes]]", scope["headers"])
             raw, method = cast("bytes", scope["raw_path"]).partition(b"?")[0], cast("str", scope["method"])
             headers = dict(fields)
-            self._door.check(fields, headers, url=raw, version=str(scope["http_version"]), local=None)
+            self._door.check(fields, headers, method=method, url=raw, version=str(scope["http_version"]), local=None)
             found = self._router.find(raw.strip(b"/").split(b"/"))
             if found is None:
                 raise NotFound("No such address", kind="route")

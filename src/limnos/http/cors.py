@@ -1,0 +1,51 @@
+"""Answers to pages of other origins that the settings name (the CORS protocol of the Fetch standard).
+
+May import nothing but the standard library. `http.door` refuses requests from every other origin before they come here, so an
+origin that is seen here is the server's own or a named one. Credentials are headers and never cookies, so `Access-Control-Allow-Credentials`
+is not sent, and no answer names `*`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    Fields = list[tuple[bytes, bytes]]
+
+METHODS: Final = b"GET, HEAD, POST, PUT, PATCH, DELETE"
+EXPOSED: Final = b"ETag, Location, Retry-After, WWW-Authenticate, X-Request-Id"
+"""Headers of answers that a page may read, besides those that every page may."""
+MAX_AGE_S: Final = b"600"
+VARY: Final = (b"vary", b"Origin")
+_NAMES: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2000}")
+"""Names of headers, separated by commas."""
+
+
+def allow_origin(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> Fields:
+    """Return the fields that let the page which asked read the answer; none where no page of a named origin asks."""
+    origin = headers.get(b"origin")
+    if not origins or origin is None:
+        return []
+    return [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", EXPOSED)]
+
+
+def is_preflight(method: str, headers: Mapping[bytes, bytes], *, origins: Collection[bytes]) -> bool:
+    """Say whether a browser asks if a page of a named origin may send a request."""
+    return (
+        bool(origins) and method == "OPTIONS" and b"origin" in headers and b"access-control-request-method" in headers
+    )
+
+
+def preflight_fields(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> Fields:
+    """Return the fields of the answer to a preflight: every method of the protocols, and the headers that the page names."""
+    wanted = headers.get(b"access-control-request-headers", b"")
+    allowed = [(b"access-control-allow-headers", wanted)] if _NAMES.fullmatch(wanted) else []
+    return [
+        *allow_origin(headers, origins),
+        (b"access-control-allow-methods", METHODS),
+        *allowed,
+        (b"access-control-max-age", MAX_AGE_S),
+    ]
