@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from limnos.files import allowed_roots, check_within, is_within, normalise
+from limnos.files import allowed_roots, check_within, is_within, normalise, place_key
 from limnos.model.errors import BadRequest, OutsideRoots
 
 PIECE = st.sampled_from(["a", "bc", "a b", "é", "%20", "%2e", "%2e%2E", "x%2f..", ".", "..", "", "...", "a.b"])
@@ -196,3 +196,35 @@ def test_a_malformed_location_is_refused_as_such() -> None:
     with pytest.raises(BadRequest, match="segment") as caught:
         check_within("/srv/w/../x", ("file:///srv/w",))
     assert not isinstance(caught.value, OutsideRoots)
+
+
+@pytest.mark.parametrize(
+    "location, key",
+    [
+        ("s3a://Bucket/x/", "s3://bucket/x"),
+        ("S3N://bucket//x///y", "s3://bucket/x/y"),
+        ("s3://bucket/a%20b", "s3://bucket/a b"),
+        ("s3://bucket/a%2Fb", "s3://bucket/a/b"),
+        ("s3://bucket/a%2", "s3://bucket/a%2"),
+        ("s3://bucket/a%ff", "s3://bucket/a%ff"),
+        ("s3://bucket/a%00b", "s3://bucket/a%00b"),
+        ("s3://bucket/A", "s3://bucket/A"),
+        ("s3://Bucket", "s3://bucket"),
+        ("abfss://Files@Account.dfs.core.windows.net/x", "abfs://files@account.dfs.core.windows.net/x"),
+        ("/x//y/", "file:///x/y"),
+        ("file:/x/y", "file:///x/y"),
+        ("/a%20b", "file:///a b"),
+        ("/", "file:///"),
+    ],
+)
+def test_place_key(location: str, key: str) -> None:
+    """Spellings that some reader takes for one place have one key in the register of places."""
+    assert place_key(location) == key
+    assert place_key(key) == key
+
+
+@pytest.mark.parametrize("location", ["s3://b/a/../c", "s3://b/%2e%2E/c", "/a/./b", "file:///a/%2e%2e/b", "s3://b/x?y"])
+def test_no_place_key_for_ambiguous_locations(location: str) -> None:
+    """What leads out of a place for some reader has no key, in whichever spelling."""
+    with pytest.raises(BadRequest):
+        place_key(location)

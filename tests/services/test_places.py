@@ -7,7 +7,7 @@ import pytest
 from limnos.files import everything, normalise
 from limnos.model.errors import BadRequest, OutsideRoots
 from limnos.model.records import CatalogRecord
-from limnos.services.places import Place, place_within
+from limnos.services.places import Place, check_server_place, place_within
 from limnos.services.storages import Storages
 
 UUID = "01234567-89ab-7cde-8f01-23456789abcd"
@@ -46,3 +46,21 @@ def test_uuid_that_is_none_opens_no_way_out(made_up: str) -> None:
 
     with pytest.raises((BadRequest, OutsideRoots)):
         where.normal_location(where.own_location(made_up), made_up)
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["s3://b/wh", "s3a://B//wh/", "s3://b", "s3://b/wh/7", "s3://b/wh/7/x", "s3://b/w%68/8/x"],
+)
+def test_no_catalog_names_what_is_the_servers(location: str) -> None:
+    """The server's warehouse, what contains it, and the directories of other catalogs in it are refused in every spelling."""
+    with pytest.raises(BadRequest, match="choose another"):
+        check_server_place(location, "s3://b/wh", catalog_id=9)
+
+
+@pytest.mark.parametrize(
+    "location, catalog", [("s3://b/wh/9/x", 9), ("s3://b/wh/7", None), ("s3://b/wh/main", 0), ("s3://b/wh-2", 0)]
+)
+def test_what_a_catalog_may_name_beside_it(location: str, catalog: int | None) -> None:
+    """A catalog's own directory, a directory with a name, what lies beside; an import brings the directory that its file has."""
+    check_server_place(location, "s3://b/wh", catalog_id=catalog)

@@ -8,7 +8,16 @@ from limnos.files.allowed import ENDPOINTS, STORAGE, Allowed, check_usable, ever
 from limnos.files.entries import Entry, Mark
 from limnos.files.links import leads_within, read_within
 from limnos.files.local import path_of, real, sweep_empty
-from limnos.files.locations import allowed_roots, check_size, check_within, is_local, is_within, normalise, parse
+from limnos.files.locations import (
+    allowed_roots,
+    check_size,
+    check_within,
+    is_local,
+    is_within,
+    normalise,
+    parse,
+    place_key,
+)
 from limnos.files.shares import Shares, run_apart
 from limnos.files.stores import LOCAL_FILES, FileStore, store_for
 from limnos.files.trouble import is_refused
@@ -34,6 +43,7 @@ __all__ = [
     "normalise",
     "parse",
     "path_of",
+    "place_key",
     "read_within",
     "real",
     "root_of",

@@ -91,6 +91,34 @@ def normalise(location: str) -> str:
     return str(parse(location))
 
 
+@lru_cache(maxsize=PARSED_MAX)
+def place_key(location: str) -> str:
+    """Give the spelling under which the register of places has a location. Raises BadRequest as `parse` does.
+
+    Two locations that some reader takes for the same place have the same key: beyond `normalise`, the case of a bucket or host, repeated
+    slashes in an object's key, and percent signs are undone. A key is compared and never opened.
+    """
+    normal = normalise(location)
+    scheme, _, rest = normal.partition("://")
+    authority, slash, path = rest.partition("/")
+    if "%" in path:
+        decoded = unquote(path, errors="strict") if _decodes(path) else path
+        path = path if _UNSAFE.search(decoded) else decoded
+    if "//" in path or path.endswith("/") or path.startswith("/"):
+        path = "/".join(part for part in path.split("/") if part)
+    return (
+        f"{scheme}://{authority.lower()}{slash}{path}" if path or scheme == LOCAL else f"{scheme}://{authority.lower()}"
+    )
+
+
+def _decodes(path: str) -> bool:
+    """Say whether the percent signs of a path spell UTF-8 without a segment of dots."""
+    try:
+        return not any(part in (".", "..") for part in unquote(path, errors="strict").split("/"))
+    except UnicodeDecodeError:
+        return False
+
+
 def is_within(location: str, roots: Sequence[str]) -> bool:
     """Say whether a location is one of the roots or below one, segment by segment; one that is refused is not.
 

@@ -30,7 +30,7 @@ from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog_properties import catalog_shown, check_unmasked, is_secret
 from limnos.services.nested import check_nested, nests, refuse_change
-from limnos.services.places import WAREHOUSE, check_places
+from limnos.services.places import WAREHOUSE, check_places, check_server_place, stated_places
 from limnos.services.properties import Edits
 from limnos.services.scan_modes import check_scan_mode
 from limnos.services.scene import Scope
@@ -123,9 +123,10 @@ def catalogs_list(scene: Scene) -> list[Node]:
 
 
 def catalog_check(
-    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: Defaults, metalake: str
+    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: Defaults, metalake: str,
+    catalog_id: int | None = 0,
 ) -> CatalogRecord:  # fmt: skip
-    """Check what a new catalog is to be. Raises BadRequest, IllegalName."""
+    """Check what a new catalog is to be; `catalog_id` as for `check_storage`. Raises BadRequest, IllegalName."""
     check_catalog_name(name)
     wanted = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
     provider = provider or _BUILT_IN.get(wanted or "")
@@ -140,13 +141,20 @@ def catalog_check(
     check_unmasked(properties)
     check_nested(properties)
     check_scan_mode(properties)
-    check_storage(properties, defaults, metalake=metalake, provider=provider)
+    check_storage(properties, defaults, metalake=metalake, provider=provider, catalog_id=catalog_id)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
 
 
-def check_storage(properties: Mapping[str, str], defaults: Defaults, *, metalake: str, provider: str = "") -> None:
-    """Refuse properties that say wrongly where files are and how they are reached. Raises BadRequest."""
+def check_storage(
+    properties: Mapping[str, str], defaults: Defaults, *, metalake: str, provider: str = "", catalog_id: int | None = 0
+) -> None:
+    """Refuse properties that say wrongly where files are and how they are reached. Raises BadRequest.
+
+    `catalog_id`: whose directory in the server's warehouse they may name, 0 for none, None for any catalog's.
+    """
     defaults.storages.check(properties, metalake=metalake)
+    for location in stated_places(properties, provider=provider):
+        check_server_place(location, defaults.warehouse, catalog_id=catalog_id)
     check_places(properties, defaults.storages.allowed(properties, defaults.allowed), provider=provider)
     check_givers(properties)
 
@@ -185,12 +193,12 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
     check_unmasked(edits.sets)
     action = Action.CATALOG_LOAD if edits == Edits() else Action.CATALOG_ALTER
 
-    def read(scene: Scene) -> CatalogRecord:
+    def read(scene: Scene) -> tuple[CatalogRecord, int]:
         scene.require(action, scene.settled.outer)
         scene.require_in_use()
-        return scene.catalog_record
+        return scene.catalog_record, scene.catalog.id
 
-    record = await ctx.read(Scope(metalake, name), read)
+    record, catalog_id = await ctx.read(Scope(metalake, name), read)
     record = replace(record, properties=ctx.services.defaults.storages.keys.opened(record.properties))
     properties = edits.over(record.properties)
     if record.provider in SOURCED:
@@ -198,7 +206,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
         ctx.services.sources.check(record.provider, properties)
         await ctx.services.sources.try_out(record.provider, properties)
         return
-    check_storage(properties, ctx.services.defaults, metalake=metalake)
+    check_storage(properties, ctx.services.defaults, metalake=metalake, catalog_id=catalog_id)
     await _reach(ctx, properties)
 
 
@@ -270,7 +278,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
         decision = scene.require(Action.CATALOG_ALTER, scene.settled.outer)
         scene.require_in_use()
         record = scene.catalog_record
-        _check_edited(record, edits, defaults=defaults, metalake=metalake)
+        _check_edited(record, edits, defaults=defaults, metalake=metalake, catalog_id=scene.catalog.id)
         if is_sourced(scene):
             record = replace(record, properties=defaults.storages.keys.opened(record.properties))
             properties = edits.over(record.properties)
@@ -282,11 +290,11 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
     return catalog_shown(await ctx.write(Scope(metalake, name), decide, catalog_update), may_alter=True)
 
 
-def _check_edited(record: CatalogRecord, edits: Edits, *, defaults: Defaults, metalake: str) -> None:
+def _check_edited(record: CatalogRecord, edits: Edits, *, defaults: Defaults, metalake: str, catalog_id: int) -> None:
     """Refuse edits that say wrongly where files are and how they are reached; where a storage is named, all that stands beside it. Raises BadRequest."""
     after = edits.over(record.properties)
     sets = after if STORAGE in after else dict(edits.sets)
-    check_storage(sets, defaults, metalake=metalake, provider=record.provider)
+    check_storage(sets, defaults, metalake=metalake, provider=record.provider, catalog_id=catalog_id)
 
 
 async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool) -> Node:

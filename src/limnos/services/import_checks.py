@@ -106,7 +106,7 @@ def catalog_of(number: int, record: ExportRecord, *, defaults: Defaults, metalak
             properties.setdefault(WAREHOUSE, record.warehouse)
         checked = catalog_check(
             name=message.name, catalog_type=_TYPE_WORDS.get(message.type), provider=message.provider, properties=properties,
-            defaults=defaults, metalake=metalake,
+            defaults=defaults, metalake=metalake, catalog_id=None,
         )  # fmt: skip
         sealed = defaults.storages.keys.sealed(properties)
         return replace(

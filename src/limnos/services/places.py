@@ -9,9 +9,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.files import allowed_roots, check_size, check_within, is_within, normalise
+from limnos.files import allowed_roots, check_size, check_within, is_within, normalise, place_key
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import FEDERATED, FILESET_PROVIDER, TABLE_FORMATS
+from limnos.services.place_rules import Relation, relation_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -137,14 +138,38 @@ def _bases(properties: Mapping[str, str], *, provider: str) -> list[str]:
 def check_places(properties: Mapping[str, str], allowed: Allowed, *, provider: str = "") -> None:
     """Refuse a warehouse, root or endpoint that is none, or that the server does not allow. Raises BadRequest."""
     allowed.check_endpoints(properties)
-    for location in (
+    for location in stated_places(properties, provider=provider):
+        check_size(location)
+        if normalise(location) == "file:///":
+            raise BadRequest(f"Location {location} is the root of the file system: name a directory in it")
+        allowed.check_root(location)
+
+
+def stated_places(properties: Mapping[str, str], *, provider: str = "") -> list[str]:
+    """Return the locations that a catalog's properties name, as they are written there."""
+    stated = (
         None if provider in FEDERATED else properties.get(WAREHOUSE),
         properties.get(DIRECTORY),
         *(properties.get(ALLOWED_LOCATIONS) or "").split(","),
         *_bases(properties, provider=provider),
-    ):
-        if location and location.strip():
-            check_size(location.strip())
-            if normalise(location.strip()) == "file:///":
-                raise BadRequest(f"Location {location.strip()} is the root of the file system: name a directory in it")
-            allowed.check_root(location.strip())
+    )
+    return [each.strip() for each in stated if each and each.strip()]
+
+
+def check_server_place(location: str, warehouse: str, *, catalog_id: int | None) -> None:
+    """Refuse a catalog's location in what is the server's own: its warehouse, what contains it, a catalog's own directory in it.
+
+    `catalog_id`: whose directory may be named; None: any catalog's, as an import does. Raises BadRequest.
+    """
+    key, server = place_key(location), place_key(warehouse)
+    relation = relation_of(key, server)
+    if relation is Relation.BELOW:
+        directory = key.removeprefix(server).split("/")[1]
+        if catalog_id is None or not directory.isdecimal() or directory == str(catalog_id):
+            return
+        raise BadRequest(f"Location {location} is kept for another catalog in the server's warehouse: choose another")
+    if relation is not None:
+        raise BadRequest(
+            f"Location {location} holds the server's own warehouse, in which each catalog has a directory: choose another, or leave it out "
+            "to get such a directory"
+        )
