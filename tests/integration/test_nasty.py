@@ -69,7 +69,7 @@ ADD_ORDER = (
     '[{"source-id":1,"transform":"bucket[#]","direction":"asc","null-order":"nulls-first"}]}}'
 )
 SNAPSHOT = (
-    '{"action":"add-snapshot","snapshot":{"snapshot-id":#,"sequence-number":#,"timestamp-ms":1900000000000,'
+    '{"action":"add-snapshot","snapshot":{"snapshot-id":#,"sequence-number":#,"timestamp-ms":1700000000000,'
     '"manifest-list":"file:///x","summary":{"operation":"append"}}}'
 )
 WIDE = '{"type":"struct","fields":[' + many(20_000, '{"id":#,"name":"c#","required":false,"type":"long"}') + "]}"

@@ -206,6 +206,7 @@ def defaults_of(settings: Settings, allowed: Allowed, *, storages: Storages) -> 
         scan_keep_ms=settings.planning.keep_s * 1000,
         scan_plans_max=settings.planning.plans_max,
         sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
+        clock_ahead_ms=int(settings.iceberg.clock_ahead_s * 1000),
         storages=storages,
         audit=audit_rules_of(settings.audit),
         session_s=settings.access.session_s,

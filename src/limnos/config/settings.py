@@ -230,6 +230,13 @@ class Iceberg(Section):
         "0: not at all.",
     )
     report_sample: float = Field(default=1.0, ge=0.0, le=1.0, description="Which part of such reports is kept.")
+    clock_ahead_s: float = Field(
+        default=30.0,
+        ge=0.0,
+        le=60.0,
+        description="How far the time of a new snapshot or view version may be ahead of the store's clock, in seconds; a commit with a later one is 400. "
+        "Iceberg's Java library refuses every later commit that is more than a minute behind the last one.",
+    )
 
 
 _HOUR_S: Final = 3600

@@ -202,22 +202,26 @@ async def change_apply(services: Services, change: Change, stand: Stand) -> tupl
 
     Returns what it was built on, too, or an outline of that.
     """
-    now_ms, base = services.store.time.now_ms(), stand.metadata
+    now_ms, base, ahead_ms = services.store.time.now_ms(), stand.metadata, services.defaults.clock_ahead_ms
     if change.raw is None and base is not None:
-        new = build(base, change.requirements, change.updates, now_ms=now_ms, previous_location=stand.file)
+        new = build(
+            base, change.requirements, change.updates, now_ms=now_ms, previous_location=stand.file, ahead_ms=ahead_ms
+        )
         return None if new is base else (base, Whole(new))
     raw = change.raw or msgspec.json.encode({"requirements": change.requirements, "updates": change.updates})
-    terms = msgspec.json.encode(CommitTerms(stand.uuid, now_ms, stand.file))
+    terms = msgspec.json.encode(CommitTerms(stand.uuid, now_ms, stand.file, ahead_ms))
     parts = await services.chores.do("iceberg-commit", stand.body, raw, terms)
     return (msgspec.json.decode(parts[0]), whole_of(parts[1:])) if parts else None
 
 
 async def change_create(services: Services, change: Change) -> Whole:
     """Build the metadata of a table that a commit makes: it carries everything."""
-    now_ms = services.store.time.now_ms()
+    now_ms, ahead_ms = services.store.time.now_ms(), services.defaults.clock_ahead_ms
     if change.raw is None:
-        return Whole(iceberg_updates.apply(None, change.updates, now_ms=now_ms, previous_location=None))
-    return whole_of(await services.chores.do("iceberg-commit-create", change.raw, b"%d" % now_ms))
+        return Whole(
+            iceberg_updates.apply(None, change.updates, now_ms=now_ms, previous_location=None, ahead_ms=ahead_ms)
+        )
+    return whole_of(await services.chores.do("iceberg-commit-create", change.raw, b"%d" % now_ms, b"%d" % ahead_ms))
 
 
 async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes, lock: LockShown | None) -> bool:

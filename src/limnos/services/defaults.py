@@ -74,6 +74,8 @@ class Defaults(NamedTuple):
     """How many plans of one user are kept."""
     sqlpp_debris_ms: int = 259_200_000
     """How old what killed statements left is before it goes; 0: it stays."""
+    clock_ahead_ms: int = 30_000
+    """How far times that clients write into metadata may be ahead of the store's clock."""
     storages: Storages = Storages()
     audit: AuditRules = AuditRules()
     session_s: int = 3_600

@@ -326,13 +326,18 @@ async def registered(ctx: Context, place: Place, *, metadata_location: str) -> t
     return document, metadata
 
 
+def latest_time(ctx: Context) -> int:
+    """Return the latest time, in milliseconds since 1970, that metadata may have which somebody else wrote."""
+    return ctx.services.store.time.now_ms() + ctx.services.defaults.clock_ahead_ms
+
+
 async def _registrable(ctx: Context, data: bytes) -> Whole:
     """Check a metadata file, and give it a uuid if it has none."""
-    uuid = new_uuid(_now_ms())
+    uuid, latest_ms = new_uuid(_now_ms()), latest_time(ctx)
     if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
-        return whole_of(await ctx.services.chores.do("iceberg-register", data, uuid.encode()))
+        return whole_of(await ctx.services.chores.do("iceberg-register", data, uuid.encode(), b"%d" % latest_ms))
     metadata = iceberg_metadata.decode(data)
-    iceberg_metadata.check_registrable(metadata)
+    iceberg_metadata.check_registrable(metadata, latest_ms=latest_ms)
     return Whole(iceberg_metadata.with_uuid(metadata, uuid))
 
 

@@ -24,7 +24,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import ViewRecord
 from limnos.model.uuids import new_uuid
 from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
-from limnos.services.iceberg_tables import Whole, document_of, settled_whole, whole_of
+from limnos.services.iceberg_tables import Whole, document_of, latest_time, settled_whole, whole_of
 from limnos.services.places import Place, place_of
 from limnos.services.tables import name_taken
 from limnos.services.views import Held, ViewCreate, new_view_of, view_find, view_insert, writer_of
@@ -111,17 +111,17 @@ async def view_create(ctx: Context, scope: Scope, *, namespace: Levels, request:
 
 async def view_build(ctx: Context, request: ViewRequest, draft: NewTable) -> Whole:
     """Build a new view's metadata; without a location of its own it gets one that nobody else has."""
-    now_ms = ctx.services.store.time.now_ms()
+    now_ms, ahead_ms = ctx.services.store.time.now_ms(), ctx.services.defaults.clock_ahead_ms
     uuid = new_uuid(now_ms)
     location = draft.own_location(uuid) if request.location is None else request.location
     if not location:
         raise BadRequest("Field 'location' is empty: give a location, or leave it out to get one")
     if request.raw is not None:
-        terms = msgspec.json.encode(CreateTerms(uuid, now_ms, location))
+        terms = msgspec.json.encode(CreateTerms(uuid, now_ms, location, ahead_ms))
         return whole_of(await ctx.services.chores.do("iceberg-view-create", request.raw, terms))
     metadata = view_updates.new_view(
         uuid=uuid, location=location, schema=request.schema, version=request.version, properties=request.properties,
-        now_ms=now_ms,
+        now_ms=now_ms, ahead_ms=ahead_ms,
     )  # fmt: skip
     return Whole(metadata)
 
@@ -162,10 +162,11 @@ async def registered(ctx: Context, place: Place, *, metadata_location: str) -> D
 
 
 async def _registrable(ctx: Context, data: bytes) -> Whole:
+    latest_ms = latest_time(ctx)
     if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
-        return whole_of(await ctx.services.chores.do("iceberg-view-register", data))
+        return whole_of(await ctx.services.chores.do("iceberg-view-register", data, b"%d" % latest_ms))
     metadata = iceberg_metadata.decode(data)
-    view_metadata.check_registrable(metadata)
+    view_metadata.check_registrable(metadata, latest_ms=latest_ms)
     return Whole(metadata)
 
 
@@ -220,14 +221,14 @@ def adopted_by(view: Node, writer_id: int) -> ViewRecord | None:
 
 async def view_rebuild(ctx: Context, asked: Asked, document: Document) -> tuple[tuple[Json, Whole] | None, bool]:
     """Build the new metadata, None when nothing changes; what is large goes to a process that can be ended."""
-    now_ms = ctx.services.store.time.now_ms()
+    now_ms, ahead_ms = ctx.services.store.time.now_ms(), ctx.services.defaults.clock_ahead_ms
     if asked.raw is None and not is_heavy(document):
         base = iceberg_metadata.decode(document.body)
         view_updates.check(base, asked.requirements)
-        new = view_updates.apply(base, asked.updates, now_ms=now_ms)
+        new = view_updates.apply(base, asked.updates, now_ms=now_ms, ahead_ms=ahead_ms)
         return None if new is base else (base, Whole(new)), view_updates.writes_text(asked.updates)
     raw = asked.raw or msgspec.json.encode({"requirements": asked.requirements, "updates": asked.updates})
-    terms = msgspec.json.encode(CommitTerms(document.uuid, now_ms, document.metadata_location))
+    terms = msgspec.json.encode(CommitTerms(document.uuid, now_ms, document.metadata_location, ahead_ms))
     told, *parts = await ctx.services.chores.do("iceberg-view-commit", document.body, raw, terms)
     return (msgspec.json.decode(parts[0]), whole_of(parts[1:])) if parts else None, told == b"text"
 

@@ -12,6 +12,7 @@ from limnos.model.errors import BadRequest
 from tests.formats.iceberg.samples import (
     FILE,
     LOCATION,
+    NOW,
     UUID,
     add,
     appended,
@@ -237,6 +238,17 @@ def test_legacy_metadata_is_registrable() -> None:
     assert new["properties"] == {"a": "b"}
     assert new["owner"] == "ann"
     assert rows(new, "metadata-log") == [{"timestamp-ms": 5, "metadata-file": FILE}]
+
+
+def test_metadata_from_the_future_is_not_registrable() -> None:
+    """A table whose last change, or an entry of whose logs, lies in the future would be closed to writers: it is refused."""
+    base = appended(2)
+    metadata.check_registrable(base, latest_ms=NOW)
+    ahead = {"timestamp-ms": NOW + 1, "snapshot-id": 100, "metadata-file": FILE}
+
+    for change in ({"last-updated-ms": NOW + 1}, {"snapshot-log": [ahead]}, {"metadata-log": [ahead]}):
+        with pytest.raises(BadRequest, match="register the table when that time has passed"):
+            metadata.check_registrable({**base, **change}, latest_ms=NOW)  # type: ignore[dict-item]
 
 
 UNREGISTRABLE: dict[str, tuple[Json, str]] = {

@@ -31,7 +31,7 @@ def remove(*numbers: int) -> Json:
 
 
 def test_append_moves_main() -> None:
-    """An append adds the snapshot, moves main and the current snapshot, and is logged at the snapshot's time."""
+    """An append adds the snapshot, moves main and the current snapshot, and is logged at the snapshot's time; the table's is the server's."""
     base = appended(1)
 
     new = commit(base, add(2, parent=1), ref(2))
@@ -40,14 +40,14 @@ def test_append_moves_main() -> None:
     assert (new["current-snapshot-id"], new["last-sequence-number"]) == (200, 2)
     assert new["refs"] == {"main": {"snapshot-id": 200, "type": "branch"}}
     assert rows(new, "snapshot-log")[-1] == {"timestamp-ms": T0 + 2000, "snapshot-id": 200}
-    assert new["last-updated-ms"] == T0 + 2000
+    assert new["last-updated-ms"] == NOW
 
 
 def test_snapshot_alone_is_not_current() -> None:
     """A snapshot without a reference changes neither the current snapshot nor the log, but the time."""
     new = commit(appended(1), add(2, parent=1))
 
-    assert (new["current-snapshot-id"], logged(new), new["last-updated-ms"]) == (100, [100], T0 + 2000)
+    assert (new["current-snapshot-id"], logged(new), new["last-updated-ms"]) == (100, [100], NOW)
 
 
 def test_first_snapshot_may_come_without_a_reference() -> None:
@@ -201,7 +201,7 @@ def test_log_takes_the_time_of_its_own_snapshot() -> None:
 
     assert rows(new, "snapshot-log")[-1] == {"timestamp-ms": T0 + 2000, "snapshot-id": 200}
     assert rows(other, "snapshot-log")[-1] == {"timestamp-ms": T0 + 2000, "snapshot-id": 200}
-    assert other["last-updated-ms"] == T0 + 2000
+    assert other["last-updated-ms"] == NOW
 
 
 def test_rollback_is_logged_now() -> None:

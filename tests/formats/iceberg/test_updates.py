@@ -149,7 +149,7 @@ def test_staged_create_is_committed_from_nothing(version: int) -> None:
     assert ids(new, "schemas", "schema-id") == [0]
     assert (new["last-column-id"], new["last-partition-id"]) == (3, 1000)
     assert (new["default-spec-id"], new["default-sort-order-id"], new["current-snapshot-id"]) == (0, 1, 100)
-    assert new["last-updated-ms"] == T0 + 1000
+    assert new["last-updated-ms"] == NOW
     assert new["metadata-log"] == []
     assert ("schema" in new, "partition-spec" in new) == (version == 1, version == 1)
     assert new.get("next-row-id") == (10 if version == 3 else None)
@@ -273,22 +273,23 @@ def test_nothing_falls_off_a_new_table() -> None:
 
 
 def test_own_clock_never_goes_back() -> None:
-    """When this node's clock is behind the last change, the change carries the last time instead of being refused."""
+    """When this node's clock is some seconds behind the last change, the change carries the last time instead of being refused."""
     base = table()
 
-    new = commit(base, {"action": "set-properties", "updates": {"a": "b"}}, now_ms=T0 - 3_600_000)
+    new = commit(base, {"action": "set-properties", "updates": {"a": "b"}}, now_ms=T0 - 30_000)
 
     assert new["last-updated-ms"] == T0
 
 
 def test_clock_that_was_ahead_keeps_nobody_from_appending() -> None:
-    """After a change by whose clock was an hour ahead, snapshots are appended, rolled back and appended as ever."""
+    """After a change by whose clock was an hour ahead, snapshots are appended, rolled back and appended as ever, and times are right again."""
     ahead = commit(appended(2), {"action": "set-properties", "updates": {"a": "b"}}, now_ms=T0 + 3_600_000)
 
     rolled = commit(ahead, ref(1), now_ms=T0 + 4000)
     new = commit(rolled, add(3, parent=1, at=T0 + 5000), ref(3), now_ms=T0 + 5000)
 
-    assert new["last-updated-ms"] == T0 + 3_600_000
+    assert new["last-updated-ms"] == T0 + 5000
+    assert [entry["timestamp-ms"] - T0 for entry in new["metadata-log"]][-2:] == [4000, 4000]
     assert [entry["timestamp-ms"] - T0 for entry in new["snapshot-log"]] == [1000, 2000, 4000, 5000]
 
 
@@ -307,7 +308,55 @@ def test_clock_skew_of_clients_is_tolerated_for_a_minute(lag: int, accepted: boo
 
     assert (new is not None) == accepted
     assert refusal.startswith("Invalid snapshot timestamp") != accepted
-    assert new is None or new["last-updated-ms"] == T0 + 1000
+    assert new is None or new["last-updated-ms"] == NOW
+
+
+def snapshot_times(metadata: Json) -> list[int]:
+    """When the snapshots of the log became current, beside the table's first time."""
+    return [entry["timestamp-ms"] - T0 for entry in metadata["snapshot-log"]]  # type: ignore[attr-defined, index]
+
+
+@pytest.mark.parametrize("ahead_ms", [0, 30_000])
+def test_clock_of_a_client_that_is_ahead(ahead_ms: int) -> None:
+    """A snapshot may be dated as far in the future as the setting says; the table's own time is the server's all the same."""
+
+    def appends(at: int) -> Json:
+        asked = [add(2, parent=1, at=at), ref(2)]
+        return updates.apply(appended(1), asked, now_ms=NOW, previous_location=FILE, ahead_ms=ahead_ms)  # type: ignore[arg-type]
+
+    new = appends(NOW + ahead_ms)
+    with pytest.raises(BadRequest) as caught:
+        appends(NOW + ahead_ms + 1)
+
+    assert (new["last-updated-ms"], snapshot_times(new)[-1]) == (NOW, NOW + ahead_ms - T0)
+    assert caught.value.message.startswith(
+        f"Invalid snapshot timestamp {NOW + ahead_ms + 1}: 1 s later than the server's clock"
+    )
+    assert "set the client's clock right" in caught.value.message
+
+
+def test_staged_create_from_the_future_is_refused() -> None:
+    """A commit that makes its table may not bring snapshots from the future either."""
+    with pytest.raises(BadRequest, match="later than the server's clock"):
+        commit(None, *creation(), add(1, at=NOW + 30_001), ref(1))
+
+
+def test_table_that_has_future_times_goes_on() -> None:
+    """The first commit of any kind dates what lies in the future as of now, so that Iceberg's Java library commits again."""
+    hour = 3_600_000
+    stuck: Json = commit(appended(1), add(2, parent=1, at=NOW + hour), ref(2), now_ms=NOW + hour)
+    stuck = commit(stuck, {"action": "set-properties", "updates": {"a": "b"}}, now_ms=NOW + hour)
+    assert snapshot_times(stuck)[-1] == NOW + hour - T0
+
+    for asked in ([{"action": "set-properties", "updates": {"c": "d"}}], [add(3, parent=2, at=NOW - 1000), ref(3)]):
+        new = commit(stuck, *asked)
+
+        times = [entry["timestamp-ms"] for entry in new["metadata-log"]]  # type: ignore[attr-defined, index]
+        assert new["last-updated-ms"] == NOW
+        assert times == sorted(times)
+        assert times[-1] == NOW
+        assert snapshot_times(new)[1] == NOW - T0
+        assert [row["timestamp-ms"] for row in new["snapshots"]][1] == NOW + hour  # type: ignore[attr-defined, index]
 
 
 def test_snapshots_of_one_request_are_in_order() -> None:

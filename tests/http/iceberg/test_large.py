@@ -154,3 +154,41 @@ def test_references_of_a_large_table(node: Node, busy: list[str]) -> None:
 
     assert [row["snapshot-id"] for row in answer["metadata"]["snapshots"]] == [200]
     assert busy[-1] == "iceberg-refs-only"
+
+
+@pytest.mark.parametrize("padding", ["", PADDING])
+def test_clocks_of_clients(node: Node, monkeypatch: pytest.MonkeyPatch, padding: str) -> None:
+    """A commit, a staged create and a registered file from the future are refused, large or small; how far ahead is a setting of the server."""
+    make_table(node, "a", "t")
+    now_ms = 1_700_000_000_100
+    monkeypatch.setattr(node.built.services.store.time, "now_ms", lambda: now_ms)
+    node.built.services.defaults = node.built.services.defaults._replace(clock_ahead_ms=50)
+    padded = set_properties(k=padding)
+    ahead, fits = snapshot(1), snapshot(1)
+    ahead["snapshot"] = {**ahead["snapshot"], "timestamp-ms": now_ms + 51}  # type: ignore[dict-item]
+    fits["snapshot"] = {**fits["snapshot"], "timestamp-ms": now_ms + 50}  # type: ignore[dict-item]
+    file = local(metadata_of(node, "a", "t")["location"]) / "metadata" / "00009-ahead.metadata.json"
+    told = {
+        **metadata_of(node, "a", "t"),
+        "table-uuid": "0b7a7a0e-6f0a-4d3b-9c76-2f4b8f9d3a11",
+        "last-updated-ms": now_ms + 51,
+    }
+    file.write_text(json.dumps({**told, "properties": {"k": padding}}))
+
+    refused = [
+        commit(node, "a", "t", updates=[padded, ahead]),
+        commit(
+            node,
+            "a",
+            "new",
+            updates=[*creation(f"file://{file.parent.parent}-new"), padded, ahead],
+            requirements=[{"type": "assert-create"}],
+        ),
+        node.post(f"{space_path('a')}/register", {"name": "r", "metadata-location": f"file://{file}"}),
+    ]
+
+    for answer in refused:
+        assert error_of(answer)[:2] == (400, "IllegalArgumentException"), answer.body
+        assert "1 s later than the server's clock allows" in error_of(answer)[2]
+    assert commit(node, "a", "t", updates=[padded, fits, point(1)]).status == 200
+    assert metadata_of(node, "a", "t")["last-updated-ms"] == now_ms

@@ -168,7 +168,7 @@ def creation(location: str, *, version: int = 2) -> list[Document]:
 def snapshot(number: int, *, manifest_list: str = "file:///nowhere.avro", parent: int | None = None) -> Document:
     """The update that adds a snapshot to a v2 table; its id is 100 times its sequence number."""
     body: Document = {
-        "snapshot-id": number * 100, "sequence-number": number, "timestamp-ms": 1_900_000_000_000 + number,
+        "snapshot-id": number * 100, "sequence-number": number, "timestamp-ms": 1_700_000_000_000 + number,
         "manifest-list": manifest_list, "summary": {"operation": "append"}, "schema-id": 0,
     }  # fmt: skip
     if parent is not None:

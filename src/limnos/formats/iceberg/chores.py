@@ -14,6 +14,7 @@ import msgspec
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg import read_restrictions, requirements, row_filters, updates, view_metadata, view_updates
+from limnos.formats.iceberg.clocks import AHEAD_MS
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.repeats import build
@@ -62,6 +63,7 @@ class CommitTerms(msgspec.Struct):
     now_ms: int
     previous_location: str | None
     """None when the document was built by the same request and lies in no file."""
+    ahead_ms: int = AHEAD_MS
 
 
 class CreateTerms(msgspec.Struct):
@@ -70,6 +72,7 @@ class CreateTerms(msgspec.Struct):
     uuid: str
     now_ms: int
     location: str
+    ahead_ms: int = AHEAD_MS
 
 
 B = TypeVar("B", CommitBody, CreateBody, CreateViewBody)
@@ -99,15 +102,19 @@ def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
     """Apply a commit to a document: nothing when nothing changes, else the old outline, the new one, bytes, packed."""
     asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), known.uuid)
-    new = build(base, asked.requirements, asked.updates, now_ms=known.now_ms, previous_location=known.previous_location)
+    new = build(
+        base, asked.requirements, asked.updates, now_ms=known.now_ms, previous_location=known.previous_location, ahead_ms=known.ahead_ms
+    )  # fmt: skip
     return [] if new is base else [_outline(base), *_whole(new)]
 
 
-def commit_create(request: bytes, now_ms: bytes) -> list[bytes]:
+def commit_create(request: bytes, now_ms: bytes, ahead_ms: bytes) -> list[bytes]:
     """Build the table of a staged create: outline, bytes, packed."""
     asked = _read(request, CommitBody)
     requirements.check(None, asked.requirements)
-    return _whole(updates.apply(None, asked.updates, now_ms=int(now_ms), previous_location=None))
+    return _whole(
+        updates.apply(None, asked.updates, now_ms=int(now_ms), previous_location=None, ahead_ms=int(ahead_ms))
+    )
 
 
 def create(request: bytes, terms: bytes) -> list[bytes]:
@@ -120,10 +127,10 @@ def create(request: bytes, terms: bytes) -> list[bytes]:
     return _whole(metadata)
 
 
-def register(data: bytes, uuid: bytes) -> list[bytes]:
-    """Check a metadata file: outline and bytes, with a uuid if it had none."""
+def register(data: bytes, uuid: bytes, latest_ms: bytes) -> list[bytes]:
+    """Check a metadata file, whose times may not be after `latest_ms`: outline and bytes, with a uuid if it had none."""
     metadata = iceberg_metadata.decode(data)
-    iceberg_metadata.check_registrable(metadata)
+    iceberg_metadata.check_registrable(metadata, latest_ms=int(latest_ms))
     return _whole(iceberg_metadata.with_uuid(metadata, uuid.decode()))[:2]
 
 
@@ -132,7 +139,7 @@ def view_create(request: bytes, terms: bytes) -> list[bytes]:
     asked, known = _read(request, CreateViewBody), msgspec.json.decode(terms, type=CreateTerms)
     metadata = view_updates.new_view(
         uuid=known.uuid, location=known.location, schema=asked.schema, version=asked.view_version,
-        properties=asked.properties, now_ms=known.now_ms,
+        properties=asked.properties, now_ms=known.now_ms, ahead_ms=known.ahead_ms,
     )  # fmt: skip
     return _whole(metadata)
 
@@ -142,15 +149,15 @@ def view_commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
     asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     base = iceberg_metadata.decode(body)
     view_updates.check(base, asked.requirements)
-    new = view_updates.apply(base, asked.updates, now_ms=known.now_ms)
+    new = view_updates.apply(base, asked.updates, now_ms=known.now_ms, ahead_ms=known.ahead_ms)
     told = b"text" if view_updates.writes_text(asked.updates) else b""
     return [told] if new is base else [told, _outline(base), *_whole(new)]
 
 
-def view_register(data: bytes) -> list[bytes]:
+def view_register(data: bytes, latest_ms: bytes) -> list[bytes]:
     """Check a view's metadata file: outline and bytes."""
     metadata = iceberg_metadata.decode(data)
-    view_metadata.check_registrable(metadata)
+    view_metadata.check_registrable(metadata, latest_ms=int(latest_ms))
     return _whole(metadata)[:2]
 
 

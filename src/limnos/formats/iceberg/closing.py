@@ -14,7 +14,7 @@ from limnos.formats.iceberg.metadata import current_snapshot_id, previous_versio
 from limnos.model.errors import BadRequest
 
 CLOCK_SKEW_MS = 60_000
-"""How far a client's clock may lag behind the last change of the table."""
+"""How far a client's clock may lag behind the last snapshot of the table; readers of Iceberg's Java library insist on it."""
 
 _LAYOUT = ("schemas", "current-schema-id", "partition-specs", "default-spec-id", "sort-orders", "default-sort-order-id")
 
@@ -23,7 +23,7 @@ def finish(draft: Draft, *, previous_location: str | None) -> Json | None:
     """The finished document, or None when the updates have changed nothing.
 
     Raises BadRequest when the whole is not valid: something a new table needs is missing, the default spec or order
-    does not fit the current schema, or a snapshot is dated more than a minute before the last change.
+    does not fit the current schema, or a snapshot is dated more than a minute before the last one.
     """
     _correct_snapshot_log(draft)
     draft.settle()
@@ -32,6 +32,7 @@ def finish(draft: Draft, *, previous_location: str | None) -> Json | None:
     _check_complete(draft)
     if draft.origin is None or any(draft.doc.get(key) is not draft.origin.get(key) for key in _LAYOUT):
         _settle_layout(draft)
+    _correct_future(draft)
     _settle_times(draft)
     if draft.origin is not None and previous_location is not None:
         _log_metadata(draft, draft.origin, previous_location)
@@ -99,14 +100,27 @@ def _chosen(draft: Draft, key: str, default: str) -> Json:
     return found
 
 
+def _correct_future(draft: Draft) -> None:
+    """Date entries of the logs that lie in the future as of now.
+
+    An older release took them from clients whose clock was ahead. Iceberg's Java library refuses each change that comes before them, so the table was closed to it.
+    """
+    for key in ("snapshot-log", "metadata-log"):
+        log = draft.log(key)
+        tail = log[-len(draft.main_ids) - 1 :]  # they are in order, but for what this request has added
+        if any(integer_at(entry, "timestamp-ms", where=HERE) > draft.latest_ms for entry in tail):
+            at = [draft.plausible(integer_at(entry, "timestamp-ms", where=HERE)) for entry in log]
+            draft.put_log(key, [{**entry, "timestamp-ms": time} for entry, time in zip(log, at, strict=True)])
+
+
 def _settle_times(draft: Draft) -> None:
-    """Stamp the change, never before the last one: whose clock was ahead then must not keep others from appending now.
+    """Stamp the change with the server's time, never before the last one unless that lies in the future.
 
     What readers check is that snapshots follow each other, within the skew, and that the last change is not before them.
     """
-    now = draft.stamp()
     before = 0 if draft.origin is None else integer_at(draft.origin, "last-updated-ms", where=HERE)
-    draft.doc["last-updated-ms"] = max(now, before)
+    draft.doc["last-updated-ms"] = max(draft.now_ms, draft.plausible(before))
+    now = draft.stamp()
     if not draft.added_snapshots:
         return
     log = draft.log("snapshot-log")
@@ -121,5 +135,6 @@ def _settle_times(draft: Draft) -> None:
 def _log_metadata(draft: Draft, origin: Json, previous_location: str) -> None:
     room = previous_versions_max(draft.doc) - 1
     log = draft.log("metadata-log")
-    entry: Json = {"timestamp-ms": origin["last-updated-ms"], "metadata-file": previous_location}
+    at = draft.plausible(integer_at(origin, "last-updated-ms", where=HERE))
+    entry: Json = {"timestamp-ms": at, "metadata-file": previous_location}
     draft.put_log("metadata-log", [*(log[-room:] if room else []), entry])

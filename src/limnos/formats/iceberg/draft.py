@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from limnos.formats.iceberg.clocks import AHEAD_MS
 from limnos.formats.iceberg.json_types import Json, as_object, integer_at
 from limnos.formats.iceberg.metadata import references, rows, with_current_shape
 from limnos.formats.iceberg.partitioning import key_of, stored_fields
@@ -40,8 +41,10 @@ class Draft:
     doc: Json
     origin: Json | None
     now_ms: int
+    ahead_ms: int = AHEAD_MS
+    """How far times of clients may be ahead of `now_ms`."""
     updated_ms: int | None = None
-    """The table's next last-updated-ms, when an update of this request has settled it."""
+    """The time of the next entry of the snapshot log, when an update of this request has settled it."""
     schemas_asked: int = 0
     """How many schemas this request has brought so far."""
     added_schema_id: int | None = None
@@ -168,23 +171,29 @@ class Draft:
         """Remember the columns of a schema that has just been added."""
         self._columns[schema_id] = found
 
-    def stamp(self) -> int:
-        """The time of this commit in ms: that of its snapshot if it adds one, else now, never before the last snapshot.
+    @property
+    def latest_ms(self) -> int:
+        """The latest time that a client may bring; what is stored beyond it came of a wrong clock."""
+        return self.now_ms + self.ahead_ms
 
-        It may be before the last *change*, made by whose clock was ahead: a log that took over such a time would refuse
-        every snapshot until then.
-        """
+    def plausible(self, time_ms: int) -> int:
+        """A stored time as it is, or now when it lies in the future: a log that kept it would refuse every snapshot until then."""
+        return time_ms if time_ms <= self.latest_ms else self.now_ms
+
+    def stamp(self) -> int:
+        """The time of this commit in the snapshot log, in ms: that of its snapshot if it adds one, else now, never before the last entry."""
         if self.updated_ms is None:
             log = self.log("snapshot-log")
-            self.updated_ms = max(self.now_ms, integer_at(log[-1], "timestamp-ms", where=HERE) if log else 0)
+            last = self.plausible(integer_at(log[-1], "timestamp-ms", where=HERE)) if log else 0
+            self.updated_ms = max(self.now_ms, last)
         return self.updated_ms
 
 
-def start(base: Json | None, *, version: int, now_ms: int) -> Draft:
+def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD_MS) -> Draft:
     """A draft of `base`, or of a new table in format `version` (ignored when there is a base)."""
     if base is not None:
         origin = with_current_shape(base)
-        return Draft(dict(origin), origin, now_ms)
+        return Draft(dict(origin), origin, now_ms, ahead_ms)
     doc: Json = {"format-version": version, "table-uuid": None, "location": None}
     if version > 1:
         doc["last-sequence-number"] = 0
@@ -192,7 +201,7 @@ def start(base: Json | None, *, version: int, now_ms: int) -> Draft:
     doc |= {"default-spec-id": 0, "partition-specs": [], "last-partition-id": 999}
     doc |= {"default-sort-order-id": 0, "sort-orders": [], "properties": {}}
     doc |= empty_history(version)
-    return Draft(doc, None, now_ms)
+    return Draft(doc, None, now_ms, ahead_ms)
 
 
 def empty_history(version: int) -> Json:

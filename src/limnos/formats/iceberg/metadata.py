@@ -14,6 +14,7 @@ from uuid import UUID
 import msgspec
 
 from limnos.formats.iceberg import partitioning
+from limnos.formats.iceberg.clocks import check_time
 from limnos.formats.iceberg.json_types import (
     INT_MAX,
     Json,
@@ -257,8 +258,11 @@ def with_uuid(metadata: Json, uuid: str) -> Json:
     return metadata if metadata.get("table-uuid") is not None else {**metadata, "table-uuid": uuid}
 
 
-def check_registrable(metadata: Json) -> None:
-    """Raise BadRequest unless this is whole table metadata of format version 1 to 3 that we can serve and commit to."""
+def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
+    """Raise BadRequest unless this is whole table metadata of format version 1 to 3 that we can serve and commit to.
+
+    `latest_ms` is the latest time, in milliseconds since 1970, that its last change may have; None: any.
+    """
     if "view-uuid" in metadata:
         raise BadRequest("This is the metadata of a view; register it as a view")
     version = integer_at(metadata, "format-version", where=_HERE)
@@ -278,6 +282,19 @@ def check_registrable(metadata: Json) -> None:
     shaped = with_current_shape(metadata)
     _check_layout(shaped)
     _check_snapshots(shaped)
+    if latest_ms is not None:
+        _check_times(shaped, latest_ms)
+
+
+def _check_times(metadata: Json, latest_ms: int) -> None:
+    """Refuse a table to which nobody with a right clock could commit, as logs are in order of time."""
+    times = [integer_at(metadata, "last-updated-ms", where=_HERE)]
+    for key in ("snapshot-log", "metadata-log"):
+        times += [integer_at(entry, "timestamp-ms", where=_HERE) for entry in rows(metadata, key)[-1:]]
+    check_time(
+        max(times), latest_ms=latest_ms, what="time of the last change",
+        next_step="register the table when that time has passed, or commit to it with a right clock where it is now",
+    )  # fmt: skip
 
 
 def _check_uuid(text: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from limnos.formats.iceberg import requirements as iceberg_requirements
 from limnos.formats.iceberg import updates as iceberg_updates
+from limnos.formats.iceberg.clocks import AHEAD_MS
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.metadata import references, rows
 from limnos.model.errors import BadRequest, CommitConflict
@@ -17,15 +18,17 @@ _ADD, _SET = "add-snapshot", "set-snapshot-ref"
 
 
 def build(
-    base: Json, requirements: list[object], updates: list[object], *, now_ms: int, previous_location: str | None
-) -> Json:
+    base: Json, requirements: list[object], updates: list[object], *, now_ms: int, previous_location: str | None, ahead_ms: int = AHEAD_MS
+) -> Json:  # fmt: skip
     """Check requirements and apply updates; `base` itself when nothing changes, or when the commit was made before.
 
     Raises what `requirements.check` and `updates.apply` do.
     """
     try:
         iceberg_requirements.check(base, requirements)
-        return iceberg_updates.apply(base, updates, now_ms=now_ms, previous_location=previous_location)
+        return iceberg_updates.apply(
+            base, updates, now_ms=now_ms, previous_location=previous_location, ahead_ms=ahead_ms
+        )
     except (BadRequest, CommitConflict):
         if is_made(base, requirements, updates):
             return base

@@ -5,6 +5,7 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
+from limnos.formats.iceberg.clocks import check_time
 from limnos.formats.iceberg.draft import Draft
 from limnos.formats.iceberg.json_types import (
     Json,
@@ -39,8 +40,14 @@ def add_snapshot(draft: Draft, update: Json) -> None:
     if draft.version >= 3:
         _take_row_ids(draft, snapshot)
     draft.rows("snapshots").append(snapshot)
-    draft.updated_ms = integer_at(snapshot, "timestamp-ms", where=_SNAPSHOT, low=0)
-    draft.added_snapshots[snapshot_id] = draft.updated_ms
+    draft.updated_ms = draft.added_snapshots[snapshot_id] = _time_of(draft, snapshot)
+
+
+def _time_of(draft: Draft, snapshot: Json) -> int:
+    """Return a snapshot's time in ms. Raises BadRequest for one in the future."""
+    at = integer_at(snapshot, "timestamp-ms", where=_SNAPSHOT, low=0)
+    check_time(at, latest_ms=draft.latest_ms, what="snapshot timestamp")
+    return at
 
 
 def _check_layout(draft: Draft) -> None:

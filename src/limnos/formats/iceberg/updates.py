@@ -19,6 +19,7 @@ from limnos.formats.iceberg import (
     update_statistics,
     update_table,
 )
+from limnos.formats.iceberg.clocks import AHEAD_MS
 from limnos.formats.iceberg.closing import finish
 from limnos.formats.iceberg.draft import Draft, start
 from limnos.formats.iceberg.json_types import Json, as_object, as_objects, integer_at, shown, string_at
@@ -55,11 +56,14 @@ ACTIONS: dict[str, Callable[[Draft, Json], None]] = {
 }
 
 
-def apply(base: Json | None, updates: list[object], *, now_ms: int, previous_location: str | None) -> Json:
+def apply(
+    base: Json | None, updates: list[object], *, now_ms: int, previous_location: str | None, ahead_ms: int = AHEAD_MS
+) -> Json:  # fmt: skip
     """The metadata after a commit: `base` itself when nothing has changed, else a new document.
 
     `base` is None for a commit that creates its table; its updates must then carry everything. `previous_location` is
-    the metadata file of `base` and goes to the metadata log. `now_ms` is milliseconds since 1970.
+    the metadata file of `base` and goes to the metadata log. `now_ms` is milliseconds since 1970,
+    `ahead_ms` how far a snapshot may be dated after it.
 
     Neither `base` nor `updates` are changed; the new document shares their parts, so treat all three as frozen.
     Raises CommitConflict for a snapshot that is behind the table (the client must rebuild), else BadRequest.
@@ -67,7 +71,8 @@ def apply(base: Json | None, updates: list[object], *, now_ms: int, previous_loc
     asked = as_objects(updates, "Field 'updates'")
     if len(asked) > UPDATES_MAX:
         raise BadRequest(f"A commit has at most {UPDATES_MAX} updates, not {len(asked)}: send several commits")
-    draft = start(base, version=DEFAULT_VERSION if base is not None else _first_version(asked), now_ms=now_ms)
+    version = DEFAULT_VERSION if base is not None else _first_version(asked)
+    draft = start(base, version=version, now_ms=now_ms, ahead_ms=ahead_ms)
     for update in asked:
         _action(update)(draft, update)
     new = finish(draft, previous_location=previous_location)

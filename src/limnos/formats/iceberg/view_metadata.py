@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from limnos.formats.iceberg.clocks import check_time
 from limnos.formats.iceberg.json_types import (
     INT_MAX,
     Json,
@@ -94,8 +95,11 @@ def current_version(metadata: Json) -> Json:
     raise BadRequest(f"{HERE}: field 'current-version-id' is {wanted}, which is none of the versions")
 
 
-def check_registrable(metadata: Json) -> None:
-    """Raise BadRequest unless this is whole view metadata of a format version that we can serve and replace."""
+def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
+    """Raise BadRequest unless this is whole view metadata of a format version that we can serve and replace.
+
+    `latest_ms` is the latest time, in milliseconds since 1970, that its log may have; None: any.
+    """
     if "table-uuid" in metadata or "partition-specs" in metadata:
         raise BadRequest("This is the metadata of a table; register it as a table")
     version = integer_at(metadata, "format-version", where=HERE)
@@ -110,7 +114,11 @@ def check_registrable(metadata: Json) -> None:
         integer_at(one, "schema-id", where=f"{HERE}, versions", low=0, high=INT_MAX)
         check_version(one)
     for entry in objects_at(metadata, "version-log", where=HERE):
-        integer_at(entry, "timestamp-ms", where=f"{HERE}, version-log")
+        at = integer_at(entry, "timestamp-ms", where=f"{HERE}, version-log")
+        if latest_ms is not None:
+            check_time(
+                at, latest_ms=latest_ms, what="time of a view version", next_step="register the view when that time has passed"
+            )  # fmt: skip
         integer_at(entry, "version-id", where=f"{HERE}, version-log")
     check_current(metadata)
 

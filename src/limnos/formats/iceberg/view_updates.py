@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from limnos.formats.iceberg import view_metadata
+from limnos.formats.iceberg.clocks import AHEAD_MS, check_time
 from limnos.formats.iceberg.draft import added_or
 from limnos.formats.iceberg.json_types import (
     Json,
@@ -42,6 +43,7 @@ class ViewDraft:
 
     doc: Json
     now_ms: int
+    ahead_ms: int = AHEAD_MS
     added_schema_id: int | None = None
     added_version_id: int | None = None
     new_versions: list[int] = field(default_factory=list)
@@ -55,7 +57,7 @@ class ViewDraft:
 
 
 def new_view(
-    *, uuid: str, location: str, schema: Json, version: Json, properties: object, now_ms: int
+    *, uuid: str, location: str, schema: Json, version: Json, properties: object, now_ms: int, ahead_ms: int = AHEAD_MS
 ) -> Json:  # fmt: skip
     """The metadata of a fresh view: its first version has id 1 and its schema id 0, whatever the request calls them.
 
@@ -65,7 +67,7 @@ def new_view(
     check_codec(asked)
     doc: Json = {"view-uuid": uuid, "format-version": VERSION, "location": strip_slash(location), "schemas": []}
     doc |= {"current-version-id": LAST_ADDED, "versions": [], "version-log": [], "properties": dict(asked)}
-    draft = ViewDraft(doc, now_ms)
+    draft = ViewDraft(doc, now_ms, ahead_ms)
     _add_schema(draft, {"schema": schema})
     _add_version(draft, {"view-version": {**version, "schema-id": LAST_ADDED}})
     _set_current(draft, {"view-version-id": LAST_ADDED})
@@ -83,12 +85,12 @@ def check(base: Json, requirements: list[object]) -> None:
             raise CommitConflict(f"Requirement failed: view UUID does not match: expected {has} != {shown(wanted)}")
 
 
-def apply(base: Json, updates: list[object], *, now_ms: int) -> Json:
+def apply(base: Json, updates: list[object], *, now_ms: int, ahead_ms: int = AHEAD_MS) -> Json:
     """The metadata after a replace: `base` itself when nothing has changed, else a new document that shares its parts."""
     asked = as_objects(updates, "Field 'updates'")
     if len(asked) > UPDATES_MAX:
         raise BadRequest(f"A replace of a view has at most {UPDATES_MAX} updates, not {len(asked)}: send several")
-    draft = ViewDraft(dict(base), now_ms)
+    draft = ViewDraft(dict(base), now_ms, ahead_ms)
     for update in asked:
         _action(update)(draft, update)
     return base if draft.doc == base else _finish(draft, base)
@@ -151,6 +153,8 @@ def _add_version(draft: ViewDraft, update: Json) -> None:
     known = draft.rows("versions")
     same = next((row for row in known if _same_version(row, version)), None)
     if same is None:
+        at = integer_at(version, "timestamp-ms", where="Invalid view version")
+        check_time(at, latest_ms=draft.now_ms + draft.ahead_ms, what="view version timestamp")
         version_id = _next_id(known, "version-id", first=1)
         draft.doc["versions"] = [*known, {**version, "version-id": version_id}]
         draft.new_versions.append(version_id)
