@@ -221,7 +221,7 @@ async def change_create(services: Services, change: Change) -> Whole:
         return Whole(
             iceberg_updates.apply(None, change.updates, now_ms=now_ms, previous_location=None, ahead_ms=ahead_ms)
         )
-    return whole_of(await services.chores.do("iceberg-commit-create", change.raw, b"%d" % now_ms, b"%d" % ahead_ms))
+    return whole_of(await services.chores.do("iceberg-commit-create", change.raw, b"%d %d" % (now_ms, ahead_ms)))
 
 
 async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes, lock: LockShown | None) -> bool:

@@ -335,7 +335,7 @@ async def _registrable(ctx: Context, data: bytes) -> Whole:
     """Check a metadata file, and give it a uuid if it has none."""
     uuid, latest_ms = new_uuid(_now_ms()), latest_time(ctx)
     if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
-        return whole_of(await ctx.services.chores.do("iceberg-register", data, uuid.encode(), b"%d" % latest_ms))
+        return whole_of(await ctx.services.chores.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms)))
     metadata = iceberg_metadata.decode(data)
     iceberg_metadata.check_registrable(metadata, latest_ms=latest_ms)
     return Whole(iceberg_metadata.with_uuid(metadata, uuid))

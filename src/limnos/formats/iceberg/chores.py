@@ -108,13 +108,12 @@ def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
     return [] if new is base else [_outline(base), *_whole(new)]
 
 
-def commit_create(request: bytes, now_ms: bytes, ahead_ms: bytes) -> list[bytes]:
-    """Build the table of a staged create: outline, bytes, packed."""
+def commit_create(request: bytes, times: bytes) -> list[bytes]:
+    """Build the table of a staged create: outline, bytes, packed. `times` are now, and how far clients' clocks may be ahead, in milliseconds."""
+    now_ms, ahead_ms = map(int, times.split())
     asked = _read(request, CommitBody)
     requirements.check(None, asked.requirements)
-    return _whole(
-        updates.apply(None, asked.updates, now_ms=int(now_ms), previous_location=None, ahead_ms=int(ahead_ms))
-    )
+    return _whole(updates.apply(None, asked.updates, now_ms=now_ms, previous_location=None, ahead_ms=ahead_ms))
 
 
 def create(request: bytes, terms: bytes) -> list[bytes]:
@@ -127,8 +126,9 @@ def create(request: bytes, terms: bytes) -> list[bytes]:
     return _whole(metadata)
 
 
-def register(data: bytes, uuid: bytes, latest_ms: bytes) -> list[bytes]:
-    """Check a metadata file, whose times may not be after `latest_ms`: outline and bytes, with a uuid if it had none."""
+def register(data: bytes, terms: bytes) -> list[bytes]:
+    """Check a metadata file: outline and bytes, with a uuid if it had none. `terms` are that uuid, and the latest time that its logs may have, in milliseconds."""
+    uuid, latest_ms = terms.split()
     metadata = iceberg_metadata.decode(data)
     iceberg_metadata.check_registrable(metadata, latest_ms=int(latest_ms))
     return _whole(iceberg_metadata.with_uuid(metadata, uuid.decode()))[:2]
