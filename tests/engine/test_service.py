@@ -198,6 +198,28 @@ def test_changes(server: LiveServer) -> None:
     ]
 
 
+def test_totals_of_foreign_tables(server: LiveServer) -> None:
+    """Totals and means over narrow columns of a table that another engine wrote are those that the engine itself gives."""
+    catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
+    held = pa.table(
+        {
+            "n": pa.array([2_000_000_000, 2_000_000_000, None], pa.int32()),
+            "f": pa.array([16_777_216.0, 1.0, 0.25], pa.float32()),
+        }
+    )
+    catalog.create_table(("sales", "east", "narrow"), schema=held.schema).append(held)
+
+    (found,) = rows(
+        server, "select sum(t.n) as n, sum(t.f) as f, avg(t.n) as a, avg(t.f) as g from sales.east.narrow t"
+    )
+    windows = rows(server, "select value sum(t.n) over () from sales.east.narrow t")
+    with attached(server) as duck:
+        totals = duck.sql('SELECT sum(n), sum(f), avg(n), avg(f) FROM lake."sales.east".narrow').fetchone()
+
+    assert tuple(found.values()) == totals == (4_000_000_000, 16_777_217.25, 2e9, 16_777_217.25 / 3)
+    assert windows == [4_000_000_000] * 3
+
+
 def test_files_are_loaded(server: LiveServer) -> None:
     """LOAD reads files below the directory that the settings name, and no other."""
     files = server.data.parent / "files"

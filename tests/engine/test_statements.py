@@ -70,6 +70,8 @@ QUERIES = [
     "select p.id from people p where p.pay > 10",
     "select value count(*) from people p",
     "select value [count(p.n), sum(p.n), min(p.name)] from people p",
+    "select p.id, sum(p.n * integer('700000000')) over (order by p.id) as s from people p where p.n = 3 order by p.id",
+    "select p.n, sum(p.n * integer('700000000')) as s, avg(p.n * integer('700000000')) as a from people p where p.n = 3 group by p.n",
     "select p.n, count(*) as c, array_agg(p.id) as ids from people p group by p.n order by p.n",
     "select n, count(distinct p.name) as c, max(p.seen) as m from people p group by p.n as n having count(*) > 0 order by n",
     "select count(*) as c, min(p.id) as l from people p where p.seen < datetime('2000-01-01T00:00:00')",

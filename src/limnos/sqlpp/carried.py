@@ -24,8 +24,8 @@ GROUPED = WHOLE | {"string", "boolean", "date", "datetime"}
 """Types by which an engine groups as SQL++ does; a group of numbers that are not whole has more than one spelling."""
 AGGREGATES: Mapping[str, frozenset[str]] = {
     "count": GROUPED | {"double", "float", "uuid", "binary", "time"},
-    "sum": frozenset({"bigint", "double"}),
-    "avg": frozenset({"bigint", "double"}),
+    "sum": WHOLE | {"float", "double"},
+    "avg": WHOLE | {"float", "double"},
     "min": WHOLE | {"string", "date", "datetime", "double"},
     "max": WHOLE | {"string", "date", "datetime", "double"},
 }
@@ -34,6 +34,8 @@ AGGREGATES: Mapping[str, frozenset[str]] = {
 
 def result_of(function: str, type_: str) -> str:
     """The type of an aggregate's result."""
+    if function == "sum":
+        return "bigint" if type_ in WHOLE else "double"
     return {"count": "bigint", "avg": "double"}.get(function, type_)
 
 

@@ -41,6 +41,7 @@ select o.id, t, i from orders o left outer unnest o.tags as t at i
 select o.n, count(*) as k, count(o.note) as c, sum(o.price) as s, avg(o.c) as a, min(o.day) as l, max(o.note) as m from orders o group by o.n
 select y, count(distinct o.n) as k from orders o group by get_year(o.day) as y having count(*) > 1 order by y desc
 select value sum(o.n * 2) filter (where o.id > 2) from orders o
+select value [sum(o.n * integer('700000000')), avg(o.n * integer('700000000'))] from orders o where o.n = 3
 select o.c, sum(o.price * (1 - o.n)) as s from orders o join people p on p.id = o.c group by o.c
 select value count(*) from orders o where o.id < 0
 select distinct o.n, o.note from orders o
@@ -68,6 +69,7 @@ select o.c, count(*) as k from orders o group by o.c having count(*) >= (select 
 with r as (select o.c as c, sum(o.n) as s from orders o group by o.c) select value x from r x where x.s = (select value max(y.s) from r y)[0]
 select value p.id from people p let k = (select value count(*) from orders o where o.c = p.id)[0] where k > 0
 select o.id, row_number() over (order by o.id) as r, rank() over (partition by o.n order by o.c) as k, sum(o.price) over (partition by o.n order by o.id) as s from orders o
+select o.id, sum(o.n * integer('700000000')) over (order by o.id) as s from orders o where o.n = 3
 select o.id, sum(o.id) over (order by o.id rows between 1 preceding and current row) as s, count(*) over () as k from orders o where o.id < 5 and o.n + 0 > -100
 select value 'x' in o.tags from orders o
 select value [array_count(o.tags), len(o.tags)] from orders o

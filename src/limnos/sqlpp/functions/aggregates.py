@@ -29,12 +29,17 @@ def count(values: list[Value]) -> Value:
 
 
 def total(values: list[Value]) -> Value:
-    """The sum, in the widest type of them."""
+    """The sum: a bigint of whole numbers of any width, a double where one number is not whole. NULL where one is no number.
+
+    Raises SqlppError when a sum of whole numbers does not fit a bigint.
+    """
     made: Value = None
     for value in values:
-        if number(value) is None:
+        known = number(value)
+        if known is None:
             return None
-        made = value if made is None else add(made, value)
+        wide: Value = int(known) if isinstance(known, int) else float(known)
+        made = wide if made is None else add(made, wide, function="sum")
     return made
 
 

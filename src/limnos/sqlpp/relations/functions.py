@@ -277,8 +277,8 @@ def _flagged(one: Cell) -> Term | None:
 
 
 KINDS: Mapping[str, frozenset[str]] = {
-    "sum": frozenset({"bigint", "integer", "double"}),
-    "avg": frozenset({*WHOLE, "double"}),
+    "sum": frozenset({*WHOLE, "float", "double"}),
+    "avg": frozenset({*WHOLE, "float", "double"}),
     "min": ORDERED,
     "max": ORDERED,
     "stddev_samp": frozenset({"double", *WHOLE}),
@@ -291,9 +291,9 @@ KINDS: Mapping[str, frozenset[str]] = {
 
 def result_type(function: str, type_: str) -> ScalarName:
     """The type of an aggregate's value."""
-    if function == "count":
-        return "bigint"
-    return type_ if function in ("sum", "min", "max") else "double"  # type: ignore[return-value]
+    if function in ("min", "max"):
+        return type_  # type: ignore[return-value]
+    return "bigint" if function == "count" or (function == "sum" and type_ in WHOLE) else "double"
 
 
 def negation(flag: Flag) -> Term:

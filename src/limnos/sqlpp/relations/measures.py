@@ -60,11 +60,9 @@ def over(
         raise Uncarried(f"{function} of distinct values")
     type_ = result_type(function, one.type)
     found = Measure(carrier.new(), function, _filtered(_Typed(one.term, one.type), kept), distinct)
-    narrow = function == "sum" and type_ == "integer"
 
     def made(number: int) -> Shape:
-        term: Term = Column(number)
-        return Cell(call("cast", term, word="integer") if narrow else term, type_, missing=False)
+        return Cell(Column(number), type_, missing=False)
 
     return found, made
 

@@ -67,7 +67,7 @@ def _measured(node: plan.WindowCall, carrier: Carrier) -> tuple[tuple[Term, ...]
     value = operators.cell(shape(node.arguments[0], carrier))
     if name == "count":
         return (operators.typed(value, "boolean"),), "bigint"
-    if value.type not in KINDS.get(name, ()) or (name == "sum" and value.type == "integer"):
+    if value.type not in KINDS.get(name, ()):
         raise Uncarried(f"{name} of values of type {value.type}")
     return (value.term,), result_type(name, value.type)
 

@@ -33,9 +33,9 @@ NOT_NEGATIVE = 10
 _WHOLE: dict[TypeName, type[int]] = {"tinyint": TinyInt, "smallint": SmallInt, "integer": Integer, "bigint": int}
 
 
-def add(left: Value, right: Value) -> Value:
-    """`left + right`"""  # noqa: D415
-    return _worked_out("numeric-add", left, right, whole=int.__add__, real=float.__add__)
+def add(left: Value, right: Value, *, function: str = "numeric-add") -> Value:
+    """`left + right`; an overflow names the `function` that adds."""
+    return _worked_out(function, left, right, whole=int.__add__, real=float.__add__)
 
 
 def subtract(left: Value, right: Value) -> Value:
