@@ -23,6 +23,9 @@ PART_BYTES_MAX = 251
 NAME_BYTES_MAX = 4 * PART_BYTES_MAX
 """Longest name of a dataverse: the bytes of all its parts, separators not counted."""
 
+METADATA_NAME = "Metadata"
+"""The dataverse in which SQL++ shows its own metadata; nothing can be created by that name or below it."""
+
 
 def check_object_name(name: str) -> str:
     """One part if SQL++ can make something of that name: a dataverse's part, a dataset, a type. Raises InvalidName."""

@@ -17,6 +17,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, Unsupported
 from limnos.model.kinds import TABLE_FORMATS, Kind
 from limnos.model.records import BLANK_NAMESPACE, NamespaceRecord
+from limnos.names.dataverse import METADATA_NAME
 from limnos.names.iceberg import render
 from limnos.names.path import PARTS_MAX, check_part
 from limnos.services.homes import base_of, home_of, located
@@ -127,7 +128,7 @@ async def namespace_create(
 
     Without `parents` a missing parent is NotFound, for who may create there.
     `check` is a protocol's stricter rule for names; it is asked about those that are made, not about existing parents.
-    Raises IllegalName for a part that holds the separator; OutsideRoots for its location; AlreadyExists; Forbidden without CREATE_SCHEMA on the nearest existing scope, or on one above it.
+    Raises IllegalName for a part that holds the separator; BadRequest for a reserved name; OutsideRoots for its location; AlreadyExists; Forbidden without CREATE_SCHEMA on the nearest existing scope, or on one above it.
     """
     above = ""
 
@@ -161,6 +162,7 @@ def namespace_create_of(
     decision = scene.require(Action.NAMESPACE_CREATE, (*absent, *chain))  # in the words that existing parents would get
     refuse_making(scene)
     _refuse_nesting(scene, levels)
+    _refuse_reserved(scene, levels)
     parent = scene.catalog if nearest is None else nearest
     if len(lacking) > 1 and not parents:
         raise scene.missing(Kind.NAMESPACE, levels[:-1])
@@ -190,6 +192,20 @@ def _refuse_nesting(scene: Scene, levels: Levels) -> None:
             else f"its provider is {record.provider}"
         )
         raise Unsupported(f"Schemas of catalog {scene.catalog.name} do not nest, as {why}: {levels[0]} can hold none")
+
+
+def _refuse_reserved(scene: Scene, levels: Levels) -> None:
+    """Refuse `Metadata`, and what would lie in it, in the catalog of SQL++: its statements read their own metadata by that name. Raises BadRequest."""
+    metalake, defaults = scene.settled.metalake, scene.defaults
+    is_sqlpp = metalake is not None and (metalake.name, scene.catalog.name) == (
+        defaults.metalake,
+        defaults.sqlpp_catalog,
+    )
+    if is_sqlpp and levels[0] == METADATA_NAME:
+        raise BadRequest(
+            f"Namespace {'.'.join(levels)} cannot be created in catalog {scene.catalog.name}: SQL++ reserves {METADATA_NAME} there for its "
+            "metadata. Choose another name"
+        )
 
 
 def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
@@ -260,7 +276,7 @@ def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
 async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> None:
     """Rename or move a namespace within its catalog, subtree and all; one row is written.
 
-    Raises NotFound (source, or the target's parent), AlreadyExists, BadRequest for a move into itself.
+    Raises NotFound (source, or the target's parent), AlreadyExists, BadRequest for a move into itself or to a reserved name.
     """
     await ctx.write(scope, lambda scene: namespace_move_of(scene, source, target), namespace_reparent)
 
@@ -270,6 +286,8 @@ def namespace_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[Na
     _check_parts(scene, target)
     node, chain, decision = namespace_find(scene, source, Action.NAMESPACE_MOVE)
     _refuse_nesting(scene, target)
+    if source[0] != METADATA_NAME:  # one that is there from before may be renamed within it
+        _refuse_reserved(scene, target)
     into, above = parent_of(scene, target)
     decisions = [decision]
     stays = into.id == node.parent_id

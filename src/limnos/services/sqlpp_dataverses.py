@@ -78,7 +78,7 @@ async def dataverse_create(session: Session, statement: tree.CreateDataverse) ->
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     check_dataverse(parts, at)
-    if parts[0] in RESERVED and len(parts) == 1:
+    if parts[:1] == METADATA or (parts[0] in RESERVED and len(parts) == 1):
         raise invalid_operation(f"Cannot create dataverse: {shown(parts)}", at)
     try:
         await ctx.write(scope_of(ctx), lambda scene: _create_of(scene, parts), dataverse_insert)

@@ -16,6 +16,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, Forbidden, NotFound
 from limnos.model.kinds import Kind
+from limnos.names.dataverse import METADATA_NAME
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
 from limnos.services.scene import Scope
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DEFAULT: Final = ("Default",)
-METADATA: Final = ("Metadata",)
+METADATA: Final = (METADATA_NAME,)
 METADATA_DATASETS: Final = ("Dataverse", "Dataset", "Datatype", "Index", "Function", "Synonym", "Library")
 DIALECT: Final = "sqlpp"
 """The dialect of a view's text that SQL++ reads."""

@@ -28,7 +28,7 @@ from limnos.sqlpp.explained import as_text
 from limnos.sqlpp.plan import wire
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 
     from limnos.names.path import Levels
     from limnos.services.context import Context
@@ -72,12 +72,36 @@ async def statements_of(text: str, *, read_only: bool) -> tuple[Parsed, ...]:
     return parsed
 
 
-async def dataverse_begin(session: Session, dataverse: Levels) -> None:
-    """Begin with a dataverse in use; one that is not there is a warning. Raises Forbidden."""
+async def dataverse_begin(session: Session, dataverse: Levels, *, statements: Iterable[Parsed]) -> None:
+    """Use the dataverse that a request names beside its statements.
+
+    If it does not exist, statements that only read run in `Default` with a warning, as in AsterixDB. A request whose changes would
+    end up in `Default` is refused before its first statement runs.
+
+    Raises SqlppError, Forbidden.
+    """
     try:
         await dataverse_use(session, tree.Use(NOWHERE, tree.Name(NOWHERE, dataverse)))
     except SqlppError as error:
+        if _changes_in_first_dataverse(each.statement for each in statements):
+            raise SqlppError(
+                error.number,
+                f"{error.message}, which the parameter dataverse names. No statement was run: correct the parameter, or create the dataverse first",
+            ) from None
         session.warnings.append(SqlppError(error.number, error.message))
+
+
+def _changes_in_first_dataverse(statements: Iterable[tree.Statement]) -> bool:
+    """Whether a statement that changes something comes before the first USE; the names of dataverses are always whole."""
+    for each in statements:
+        if isinstance(each, tree.Use):
+            return False
+        is_of_dataverse = isinstance(each, tree.CreateDataverse) or (
+            isinstance(each, tree.Drop) and each.kind == "dataverse"
+        )
+        if not kind_of(each).reads and not is_of_dataverse:
+            return True
+    return False
 
 
 def gives(statement: tree.Statement) -> bool:

@@ -8,6 +8,7 @@ from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import Node, grant
 from tests.http.iceberg import wire as iceberg
 
+OWN = "/api/limnos/v1/metalakes/lake/catalogs/main"
 NAMES = "select value d.DataverseName from Metadata.`Dataverse` d order by d.DataverseName"
 
 
@@ -61,6 +62,36 @@ def test_drop_is_refused_over_what_sqlpp_did_not_make(node: Node) -> None:
     assert status == 400
     assert message.startswith("ASX1147: Cannot drop dataverse: x: table x.t being used by")
     assert names(node) == ["x"]
+
+
+@pytest.mark.parametrize(
+    "spelled", ["Metadata.x", "`Metadata`.`x`.y", "if not exists Metadata.x", "Metadata.`Dataset`"]
+)
+def test_nothing_is_made_below_metadata(shared: Node, spelled: str) -> None:
+    """What would lie in the dataverse of the metadata is refused as that itself is."""
+    status, message = refusal(shared, f"create dataverse {spelled}")
+
+    assert status == 400
+    assert message.startswith("ASX1079: Compilation error: Invalid operation - Cannot create dataverse: Metadata.")
+
+
+def test_no_protocol_makes_a_namespace_of_the_metadata(node: Node) -> None:
+    """Where dataverses lie no protocol creates `Metadata`, what lies in it, or moves a namespace there; elsewhere it is a name like any other."""
+    iceberg.make_space(node, "plain")
+    rows(node, "create dataverse `Metadata.x`; create dataverse metadata.x; create dataverse x.Metadata")
+    made = [
+        node.post(iceberg.SPACES, {"namespace": ["Metadata"]}),
+        node.post(iceberg.SPACES, {"namespace": ["Metadata", "x"]}),
+        node.post("/api/metalakes/lake/catalogs/main/schemas", {"name": "Metadata:x"}),
+        node.post("/lance/v1/namespace/main$Metadata$x/create", {}),
+        node.post(f"{OWN}/transactions", {"operations": [{"do": "create-namespace", "path": ["Metadata"]}]}),
+        node.post(f"{OWN}/move", {"kind": "namespace", "source": ["plain"], "target": ["Metadata"]}),
+    ]  # fmt: skip
+
+    for answer in made:
+        assert answer.status == 400, answer.body
+        assert b"SQL++ reserves Metadata" in answer.body, answer.body
+    assert names(node) == ["Metadata@.x", "metadata.x", "plain", "x.Metadata"]
 
 
 @pytest.mark.parametrize("name", ["Default", "Metadata", "asterix", "algebricks"])

@@ -184,6 +184,51 @@ def test_the_dataverse_of_a_request_is_in_use(node: Node) -> None:
     )  # fmt: skip
 
 
+CHANGES = (
+    "create type T as {}",
+    "select value 1; create view v as select value 1",
+    "create type here.T as {}",
+    "insert into t ({'id': 1})",
+    "create dataverse other; create synonym s for t",
+    "create function f() { 1 }; use here",
+)
+
+
+@pytest.mark.parametrize("mode", ["immediate", "deferred"])
+@pytest.mark.parametrize("statement", CHANGES)
+def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: Node, statement: str, mode: str) -> None:
+    """A misspelt `dataverse` does not let a change go to `Default`: the request is refused before its first statement."""
+    rows(node, "create dataverse here")
+    before = node.get(f"{API}/lake/catalogs/main/schemas").json()
+
+    status, message = refusal(node, statement, dataverse=["he", "re"], mode=mode)
+
+    assert status == 400
+    assert message.startswith(
+        "ASX1063: Cannot find dataverse with name he.re, which the parameter dataverse names. No statement was run"
+    )
+    assert node.get(f"{API}/lake/catalogs/main/schemas").json() == before
+    assert (
+        rows(
+            node, "select value d.DatatypeName from Metadata.`Datatype` d where d.DataverseName in ['here', 'Default']"
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["use here; create type T as {}", "create dataverse other", "drop dataverse here", "use Metadata; select value 1", "set `x` `y`"],
+)  # fmt: skip
+def test_what_does_not_rest_on_the_dataverse_of_a_request_goes_on(node: Node, statement: str) -> None:
+    """A change after USE, and dataverses by their whole names, are carried out with a warning."""
+    rows(node, "create dataverse here")
+
+    body = ask(node, statement, dataverse="heer").json()
+
+    assert (body["status"], body["warnings"][0]["msg"]) == ("success", "ASX1063: Cannot find dataverse with name heer")
+
+
 def test_a_long_query_is_worked_out_elsewhere(shared: Node) -> None:
     """The same results from a process, its refusals too; a large answer comes in pieces."""
     many = rows(shared, "select value {'x': x, 'd': date('2020-01-01')} from range(1, 20000) x")

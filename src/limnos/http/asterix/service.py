@@ -98,7 +98,7 @@ class _Run:
     async def _lines(self) -> AsyncGenerator[bytes, None]:
         parsed = await self.parse()
         if self.asked.dataverse is not None:
-            await dataverse_begin(self.session, self.asked.dataverse)
+            await dataverse_begin(self.session, self.asked.dataverse, statements=parsed)
         for each in parsed:
             async for line in self._of(each):
                 yield line
