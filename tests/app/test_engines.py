@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import tempfile
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from limnos.app import engines as module
+from limnos.app.engine_files import RETRY_S, EngineFiles
 from limnos.app.engines import SparkEngine
 from limnos.engine.wire import Start
 from limnos.model.errors import Unavailable
-from limnos.sqlpp.errors import Place, SqlppError
+from limnos.spark.files import SparkFiles
+from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, Place, SqlppError
 from limnos.sqlpp.jobs import EngineJob
 
 START = Start("http://h", "lake", "local", "1g", 3, 2, "", (), (), ())
@@ -24,7 +28,7 @@ Story = Callable[[SparkEngine], Awaitable[object]]
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Story], object]:
     """Run a story with an engine that has no Spark, and leave no process."""
-    monkeypatch.setattr(module, "MODULE", "tests.engine.standin")
+    monkeypatch.setattr("limnos.app.engine_process.MODULE", "tests.engine.standin")
     monkeypatch.setattr(module, "GRACE_S", 0.3)
     monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
     monkeypatch.setenv("LIMNOS__DATABASE__URL", "postgresql://secret@h/x")
@@ -95,6 +99,112 @@ def test_a_process_that_dies_is_replaced(run: Callable[[Story], object]) -> None
             await lines(engine.run(job("die", kind="insert")))
 
         assert len(await lines(engine.run(job("rows 1")))) == 2
+
+    run(story)
+
+
+def test_who_is_told_to_try_again_may_do_so(run: Callable[[Story], object]) -> None:
+    """A query whose engine dies may be sent again, and a change whose outcome nobody knows may not; a failure of the engine's own is neither."""
+
+    async def story(engine: SparkEngine) -> None:
+        with pytest.raises(
+            EngineUnavailable, match="ASX3102: The engine ended in the middle of the statement: try again"
+        ):
+            await lines(engine.run(job("die")))
+        with pytest.raises(OutcomeUnknown):
+            await lines(engine.run(job("die", kind="upsert")))
+        with pytest.raises(EngineFailed, match="odd"):
+            await lines(engine.run(job("unforeseen")))
+
+    run(story)
+
+
+def test_an_engine_that_cannot_start_is_not_tried_at_each_statement(run: Callable[[Story], object]) -> None:
+    """Statements are told the reason and when to come again; until then no process is started, and after it one is."""
+
+    async def story(engine: SparkEngine) -> None:
+        with pytest.raises(EngineUnavailable, match="could not be started: no Java") as first:
+            await lines(engine.run(job("unstarted")))
+        engine._forget(engine._process)  # type: ignore[arg-type]  # it ends by itself soon
+        with pytest.raises(EngineUnavailable, match="could not be started: no Java") as second:
+            await lines(engine.run(job("rows 1")))
+
+        assert first.value.retry_after_s == RETRY_S
+        assert 1 <= second.value.retry_after_s <= RETRY_S
+        assert engine._process is None
+        engine._refused_until = 0.0  # as if its time were over
+        assert len(await lines(engine.run(job("rows 1")))) == 2
+
+    run(story)
+
+
+def test_an_engine_without_a_place_to_work_is_told(
+    run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where its directory cannot be made a statement is told why and when to come again; it heals once there is room."""
+
+    async def story(engine: SparkEngine) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+            with pytest.raises(EngineUnavailable, match=r"No such file or directory.*try again") as told:
+                await lines(engine.run(job("rows 1", kind="insert")))
+        assert told.value.retry_after_s == RETRY_S
+        engine._refused_until = 0.0  # as if its time were over
+        assert len(await lines(engine.run(job("rows 1")))) == 2
+
+    run(story)
+
+
+class Files(EngineFiles):
+    """Files that are there, once they are."""
+
+    def __init__(self, *, fetched: bool = True) -> None:
+        super().__init__(self._made, are_fetched=lambda: fetched)
+        self.count = 0
+
+    def _made(self, _progress: object) -> SparkFiles:
+        self.count += 1
+        return SparkFiles(("/a.jar",), "/java", "/runtime")
+
+
+def test_the_server_fetches_what_the_engine_is_given(run: Callable[[Story], object]) -> None:
+    """An engine is told where its archives and its Java lie, and has the settings of Spark; statements that come together start one."""
+
+    async def story(_: SparkEngine) -> None:
+        files = Files()
+        engine = SparkEngine(START, idle_s=60, files=files, settings={"LIMNOS__SPARK__CACHE": "/cache"})
+        try:
+            found = await asyncio.gather(*(lines(engine.run(job("told"))) for _ in range(2)))
+        finally:
+            engine.close()
+
+        assert found == [[b'[["/a.jar"],"/java","/runtime","/cache"]']] * 2
+        assert files.count == 1
+
+    run(story)
+
+
+@pytest.mark.parametrize("fetched", [True, False])
+def test_what_is_missing_is_fetched_at_the_start(
+    run: Callable[[Story], object], fetched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that starts removes what killed ones left, and fetches archives that are not there, without a statement that asks."""
+    looked = threading.Event()
+    monkeypatch.setattr(module, "remove_stale", lambda: looked.set() or 1)
+
+    async def story(_: SparkEngine) -> None:
+        files = Files(fetched=fetched)
+        engine = SparkEngine(START, idle_s=60, files=files)
+        engine.begin()
+        for thread in (each for each in threading.enumerate() if each.name == "engine-begin"):
+            await asyncio.to_thread(thread.join)
+        await asyncio.sleep(0)
+        if not fetched:
+            await files.get(within_s=60)
+        engine.close()
+
+        assert looked.is_set()
+        assert files.count == (0 if fetched else 1)
 
     run(story)
 

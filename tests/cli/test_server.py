@@ -18,7 +18,7 @@ from tests.cli.conftest import Run
 @pytest.fixture
 def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Stands in for the rooms behind the command line and remembers what it was given."""
-    seen = SimpleNamespace(given=[], problems=[], asked=[])
+    seen = SimpleNamespace(given=[], problems=[], lacks=[], asked=[])
 
     def remember(answer: object) -> Callable[..., object]:
         def call(*args: object, **more: object) -> object:
@@ -30,6 +30,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     seen.start, seen.migrate, seen.main = remember(7), remember("already at version 1"), remember(0)
     seen.ensure_runtime, seen.ensure_s3 = remember(Path("iceberg.jar")), remember(Path("s3.jar"))
     seen.check = lambda _settings: seen.problems
+    seen.notes = lambda _settings: seen.lacks
 
     def room(module: str, *, extra: str) -> SimpleNamespace:
         seen.asked.append((module, extra))
@@ -129,6 +130,15 @@ def test_check_lists_problems(run: Run, rooms: SimpleNamespace) -> None:
 
     assert (good.code, good.result) == (0, [])
     assert (bad.code, bad.result) == (1, [{"problem": "no directory", "why": "it is a file", "next": "name another"}])
+
+
+def test_check_tells_what_a_server_would_lack(run: Run, rooms: SimpleNamespace) -> None:
+    """What keeps no server from starting is a note beside the result, and the exit code is 0."""
+    rooms.lacks = ["SQL++ over data needs an archive"]
+
+    done = run("server", "check")
+
+    assert (done.code, done.result, done.err) == (0, [], "note: SQL++ over data needs an archive\n")
 
 
 def test_migrate_tells_what_it_did(run: Run, rooms: SimpleNamespace) -> None:

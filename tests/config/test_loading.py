@@ -204,12 +204,32 @@ def test_broken_toml_is_told_with_its_line(tmp_path: Path) -> None:
         ("NAMES__SEPARATOR", "::", "not allowed"),
         ("NAMES__SEPARATOR", "-", "not allowed"),
         ("VIEW__BYTES_MAX", "2000", "2000 bytes are too few: what one request needs"),
+        ("ENGINE__MEMORY", "400m", "'400m' is not between 450m, which Spark needs, and"),
+        ("ENGINE__MEMORY", "449m", "'449m' is not between 450m, which Spark needs, and"),
+        ("ENGINE__MEMORY", "200000g", "m, which this machine has"),
+        ("ENGINE__MEMORY", "lots", "'engine.memory'"),
         ("LOG__LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
     ],
 )
 def test_wrong_value_is_refused(name: str, value: str, expected: str) -> None:
     """A value that cannot be used is refused with what would do."""
     assert expected in refusal(environ={f"LIMNOS__{name}": value})
+
+
+@pytest.mark.parametrize("value,fits", [("450m", True), ("600m", True), ("601m", False), ("1g", True), ("2g", False)])
+def test_the_heap_of_an_engine_fits_the_machine(value: str, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between what Spark needs and what the machine has, edges included; the default is there on small machines, too."""
+    monkeypatch.setattr("limnos.config.settings.memory_bytes", lambda: 600 << 20)
+
+    if fits:
+        found = load(flags={}, file=None, environ={"LIMNOS__ENGINE__MEMORY": value})
+        assert found.settings.engine.memory == value
+    else:
+        told = refusal(environ={"LIMNOS__ENGINE__MEMORY": value})
+        assert told == (
+            f"setting 'engine.memory' (environment LIMNOS__ENGINE__MEMORY): '{value}' is not between 450m, which Spark needs, and 600m, "
+            "which this machine has"
+        )
 
 
 def test_password_of_a_wrong_url_is_not_repeated() -> None:

@@ -14,7 +14,7 @@ FILE = DEPLOY / "systemd" / "limnos.service"
 SECTIONS = {
     "Unit": {"Description", "Documentation", "After", "Wants"},
     "Service": {
-        "Type", "User", "Group", "StateDirectory", "StateDirectoryMode", "WorkingDirectory", "EnvironmentFile", "ExecStartPre", "ExecStart",
+        "Type", "User", "Group", "StateDirectory", "StateDirectoryMode", "CacheDirectory", "CacheDirectoryMode", "Environment", "WorkingDirectory", "EnvironmentFile", "ExecStartPre", "ExecStart",
         "Restart", "RestartSec", "RestartPreventExitStatus", "KillSignal", "KillMode", "TimeoutStopSec", "LimitNOFILE", "NoNewPrivileges",
         "ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "ProtectClock", "ProtectControlGroups", "ProtectHostname",
         "ProtectKernelLogs", "ProtectKernelModules", "ProtectKernelTunables", "RestrictAddressFamilies", "RestrictNamespaces",

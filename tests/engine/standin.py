@@ -25,6 +25,14 @@ def serve(own: socket.socket) -> None:
     if job.id == "refuse":
         failure = wire.Failure(1077, "Cannot find dataset", 2, 5)
         own.sendall(wire.framed(wire.FAILED, msgspec.msgpack.encode(failure)))
+    elif job.id == "unstarted":
+        failure = wire.Failure(3109, "The engine could not be started: no Java", again=True)
+        own.sendall(wire.framed(wire.FAILED, msgspec.msgpack.encode(failure)))
+    elif job.id == "unforeseen":
+        own.sendall(wire.framed(wire.FAILED, msgspec.msgpack.encode(wire.Failure(3102, "odd", failed=True))))
+    elif job.id == "told":
+        text = [START.jars, START.java_home, START.java_runtime, os.environ.get("LIMNOS__SPARK__CACHE")]
+        own.sendall(wire.framed(wire.ROWS, msgspec.json.encode(text) + b"\n"))
     elif job.id == "obey":
         while own.recv(1):
             pass
@@ -38,11 +46,15 @@ def serve(own: socket.socket) -> None:
     own.close()
 
 
+START: wire.Start
+
+
 def main() -> None:
     """Serve until nobody is there."""
+    global START
     control = socket.socket(fileno=0)
-    start = msgspec.msgpack.decode(wire.receive(control)[1], type=wire.Start)
-    os.chdir(start.scratch)
+    START = msgspec.msgpack.decode(wire.receive(control)[1], type=wire.Start)
+    os.chdir(START.scratch)
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, 4, 4)
         if not data and not descriptors:

@@ -84,6 +84,72 @@ def test_second_call_asks_nobody(repository: Repository, tmp_path: Path) -> None
     assert len(repository.asked) == 1
 
 
+def test_processes_that_need_an_archive_at_once_fetch_it_once(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes while it is fetched waits for that, and finds it."""
+    under_way, waits, found = threading.Event(), threading.Event(), []
+    plain_flock = jars.fcntl.flock
+
+    def flock(file: object, how: int) -> None:
+        if how == jars.fcntl.LOCK_EX:
+            waits.set()
+        plain_flock(file, how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(jars.fcntl, "flock", flock)
+
+    def progress(_got: int, _size: int) -> None:
+        under_way.set()
+        assert waits.wait(60)
+
+    def fetch(told: jars.Progress | None) -> None:
+        found.append(jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path, progress=told))
+
+    first = threading.Thread(target=fetch, args=(progress,))
+    second = threading.Thread(target=fetch, args=(None,))
+    first.start()
+    assert under_way.wait(60)
+    second.start()
+    first.join(60)
+    second.join(60)
+
+    assert found == [tmp_path / ARTIFACT.filename] * 2
+    assert len(repository.asked) == 1
+
+
+def test_how_much_is_there(repository: Repository, tmp_path: Path) -> None:
+    """Nothing, what has been fetched so far, or all."""
+    seen: list[int | None] = [jars.fetched_bytes(ARTIFACT, cache=tmp_path)]
+
+    jars.ensure(
+        ARTIFACT,
+        repository=repository.url,
+        cache=tmp_path,
+        progress=lambda _got, _size: seen.append(jars.fetched_bytes(ARTIFACT, cache=tmp_path)),
+    )
+
+    assert seen[0] is None
+    assert isinstance(seen[1], int)
+    assert jars.fetched_bytes(ARTIFACT, cache=tmp_path) == len(BODY)
+
+
+@pytest.mark.parametrize("number", [28, 13])
+def test_a_directory_that_takes_no_archive_is_told(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A disk that is full, or a directory of somebody else: its name and the setting, after one try; it goes on once that is mended."""
+
+    def refuse(*_: object, **_more: object) -> str:
+        raise OSError(number, jars.os.strerror(number))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jars, "_copy", refuse)
+        with pytest.raises(Unavailable, match=f"{tmp_path}: {jars.os.strerror(number)}.*{jars.CACHE_VARIABLE}"):
+            jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
+    assert len(repository.asked) == 1
+    assert jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path).read_bytes() == BODY
+
+
 def test_damaged_cache_is_fetched_again(repository: Repository, tmp_path: Path) -> None:
     """A cached file whose bytes are not the pinned ones is replaced."""
     (tmp_path / ARTIFACT.filename).write_bytes(b"cut short")

@@ -1,7 +1,8 @@
 """The engine of SQL++: its process is started when there is a statement for it, asked over a socket for each, and replaced when it does not obey.
 
-May import this room, `config`, the wire of `engine`, `files`, `services`, `sqlpp` and `telemetry`. Knows no statement: a job is bytes. The process is spawned in a session of its own with an
-environment that holds no secret, its scratch directory is its working directory, and what it may touch it takes away from itself by itself (`limnos.engine.confinement`).
+May import this room, `config`, the wire of `engine`, `files`, `services`, `sqlpp` and `telemetry`. Knows no statement: a job is bytes. What an engine needs on disk the server
+fetches (`limnos.app.engine_files`), for the process takes away from itself what it may touch (`limnos.engine.confinement`). An engine that cannot be started, or has ended, is
+`EngineUnavailable`, and the next statement tries again.
 """
 
 from __future__ import annotations
@@ -9,12 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import math
 import os
-import shutil
-import signal
 import socket
-import sys
-import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -23,29 +22,42 @@ import msgspec
 from msgspec import structs
 
 from limnos.app.building import allowed_of
+from limnos.app.engine_files import RETRY_S, cache_of, engine_files_of
+from limnos.app.engine_process import EngineProcess
+from limnos.app.engine_scratch import remove_stale
 from limnos.app.listening import url_of
 from limnos.app.turns import Turns
+from limnos.config.loading import PREFIX
 from limnos.engine import wire
 from limnos.files import root_of
-from limnos.services.sqlpp_engine import NO_ENGINE, NoEngine
-from limnos.sqlpp.errors import DuplicateKey, OutcomeUnknown, Place, SqlppError
+from limnos.services.sqlpp_engine import NoEngine
+from limnos.sqlpp.errors import (
+    NO_ENGINE,
+    DuplicateKey,
+    EngineFailed,
+    EngineUnavailable,
+    OutcomeUnknown,
+    Place,
+    SqlppError,
+)
 from limnos.sqlpp.jobs import encode
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 
+    from limnos.app.engine_files import EngineFiles
     from limnos.config.settings import Settings
     from limnos.services.sqlpp_engine import Engine
     from limnos.sqlpp.jobs import EngineJob
 
 log = get_logger("limnos.engine")
-MODULE: Final = "limnos.engine.process"
-PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "HOME", "XDG_CACHE_HOME", "JAVA_HOME", "LIMNOS_CACHE")
 GRACE_S: Final = 10.0
 """How long a statement whose time is over, or whose caller has gone, may take to end before its engine is replaced."""
 BROKEN, TIMED_OUT = 3102, 30
+WAITING_PART: Final = 0.9
+"""Of a statement's time, for an engine's files; what is left of it is for the answer that they are not there yet."""
 SLOTS_LEAST: Final = 3
 WAITING_MAX: Final = 1_000
 """So many statements wait for a place."""
@@ -78,7 +90,13 @@ def engine_of(settings: Settings, bound: socket.socket) -> Engine:
         writable=tuple(_directories(allowed_of(settings).roots)),
         closed=(str(Path(settings.server.data).absolute()),),
     )
-    return SparkEngine(start, idle_s=own.idle_s)
+    return SparkEngine(start, idle_s=own.idle_s, files=engine_files_of(settings), settings=engine_settings(settings))
+
+
+def engine_settings(settings: Settings) -> dict[str, str]:
+    """The settings of `spark.*` as variables of an engine's environment; those that are not set are left out."""
+    named = settings.spark.model_dump() | {"cache": cache_of(settings)}
+    return {f"{PREFIX}SPARK__{name.upper()}": str(value) for name, value in named.items() if value is not None}
 
 
 def has_engine(settings: Settings) -> bool:
@@ -98,57 +116,29 @@ def _directories(roots: Iterable[str]) -> Iterator[str]:
             yield unquote(urlsplit(root).path)
 
 
-class _Process:
-    """One engine: its process, its control socket, its scratch directory."""
-
-    def __init__(self, start: wire.Start) -> None:
-        for directory in start.writable:
-            if any(Path(directory).is_relative_to(own) for own in start.closed):  # what is not there cannot be allowed
-                Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.scratch = tempfile.mkdtemp(prefix="limnos-engine-")
-        ours, theirs = socket.socketpair()
-        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        environment |= {"TMPDIR": self.scratch, "PYTHONUNBUFFERED": "1"}
-        command = [sys.executable, "-P", "-m", MODULE]
-        with theirs:
-            actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
-            self.pid = os.posix_spawn(sys.executable, command, environment, file_actions=actions, setsid=True)
-        self.control = ours
-        told = structs.replace(start, scratch=self.scratch)
-        ours.sendall(wire.framed(wire.JOB, msgspec.msgpack.encode(told)))
-
-    def job(self) -> socket.socket:
-        """A socket for one job. Raises OSError when the process has gone."""
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs:
-                socket.send_fds(self.control, [b"j"], [theirs.fileno()])
-        except OSError:
-            ours.close()
-            raise
-        return ours
-
-    def end(self) -> None:
-        """End the process and all that it started, whatever they are at."""
-        self.control.close()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
-        shutil.rmtree(self.scratch, ignore_errors=True)
-
-
 class SparkEngine:
     """Works statements out on Spark, in a process that is there while it is needed."""
 
-    def __init__(self, start: wire.Start, *, idle_s: float) -> None:
+    def __init__(
+        self,
+        start: wire.Start,
+        *,
+        idle_s: float,
+        files: EngineFiles | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self._start = start
         self._idle_s = idle_s
+        self._files = files
+        self._settings = settings or {}
+        self._refusal = ""
+        self._refused_until = 0.0
+        self._closed = False
         most = start.statements_max
         self._turns = Turns(
             most, limits={"asker": max(1, most - 1)}, waits={"asker": ASKER_WAITING_MAX}, waiting_max=WAITING_MAX
         )
-        self._process: _Process | None = None
+        self._process: EngineProcess | None = None
         self._jobs: dict[str, asyncio.StreamWriter | None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -177,8 +167,23 @@ class SparkEngine:
         if writer is not None and writer.can_write_eof():
             writer.write_eof()
 
+    def begin(self) -> None:
+        """Remove what engines of killed servers left, and fetch what is not on this machine yet, beside the loop."""
+        threading.Thread(
+            target=self._look, args=(asyncio.get_running_loop(),), name="engine-begin", daemon=True
+        ).start()
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        removed = remove_stale()
+        if removed:
+            log.info("scratch directories of engines whose server was killed have been removed", count=removed)
+        if self._files is not None and not self._files.are_fetched():
+            with contextlib.suppress(RuntimeError):  # the loop has been closed
+                loop.call_soon_threadsafe(self._files.begin)
+
     def close(self) -> None:
         """End the engine."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         if self._process is not None:
@@ -201,25 +206,26 @@ class SparkEngine:
             yield structs.replace(job, deadline_ms=job.deadline_ms - round((loop.time() - began) * 1000))
 
     async def _rows(self, job: EngineJob) -> AsyncGenerator[bytes]:
-        process, own = self._socket()
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + job.deadline_ms / 1000
+        process, own = await self._socket(within_s=WAITING_PART * job.deadline_ms / 1000)
+        job = structs.replace(job, deadline_ms=round((ends_at - loop.time()) * 1000))
         reader, writer = await asyncio.open_connection(sock=own)
         self._jobs[job.id] = writer
         ended = False
         try:
-            async with asyncio.timeout(job.deadline_ms / 1000 + 1):
+            async with asyncio.timeout_at(ends_at + 1):
                 writer.write(wire.framed(wire.JOB, encode(job)))
                 await writer.drain()
-            loop = asyncio.get_running_loop()
-            ends_at = loop.time() + job.deadline_ms / 1000 + 1
             while True:
-                async with asyncio.timeout_at(ends_at):
+                async with asyncio.timeout_at(ends_at + 1):
                     kind, body = await _frame(reader)
                 if kind == wire.DONE:
                     ended = True
                     return
                 if kind == wire.FAILED:
                     ended = True
-                    raise _error(msgspec.msgpack.decode(body, type=wire.Failure))
+                    raise self._told(_error(msgspec.msgpack.decode(body, type=wire.Failure)))
                 for line in body.splitlines():
                     yield line
         except TimeoutError:
@@ -234,14 +240,10 @@ class SparkEngine:
             else:
                 writer.close()
 
-    def _socket(self) -> tuple[_Process, socket.socket]:
-        """A socket to the engine, which is started if need be. Raises SqlppError when that fails."""
+    async def _socket(self, *, within_s: float) -> tuple[EngineProcess, socket.socket]:
+        """A socket to the engine, which is started if need be. Raises EngineUnavailable when that fails."""
         for _ in range(2):
-            if self._process is None:
-                STARTS[()] += 1
-                self._process = _Process(self._start)
-                log.info("the engine of SQL++ has been started", pid=self._process.pid)
-            process = self._process
+            process = self._process or await self._begun(within_s)
             try:
                 own = process.job()
             except OSError:
@@ -249,10 +251,45 @@ class SparkEngine:
                 continue
             own.setblocking(False)
             return process, own
-        raise SqlppError(NO_ENGINE, "The engine cannot be started; the server's log has the reason")
+        raise EngineUnavailable(
+            "The engine ended as soon as it was started; the server's log has the reason: try again"
+        )
+
+    async def _begun(self, within_s: float) -> EngineProcess:
+        """Start the engine, once its files are there. Raises EngineUnavailable, also for a while after a start has failed."""
+        loop = asyncio.get_running_loop()
+        left_s = self._refused_until - loop.time()
+        if left_s > 0:
+            raise EngineUnavailable(self._refusal, retry_after_s=math.ceil(left_s))
+        start = self._start
+        if self._files is not None:
+            found = await self._files.get(within_s=within_s)
+            start = structs.replace(start, jars=found.jars, java_home=found.java_home, java_runtime=found.java_runtime)
+        if self._closed:
+            raise EngineUnavailable("The server was stopped: try again")
+        if self._process is None:  # another statement may have started it meanwhile
+            STARTS[()] += 1
+            try:
+                self._process = EngineProcess(start, settings=self._settings)
+            except OSError as error:
+                reason = f"{error.filename or 'its process'}: {error.strerror or error}"
+                message = f"The engine could not be started: {reason}. Nothing was changed: try again"
+                log.warning("the engine of SQL++ could not be started", reason=reason)
+                raise self._told(EngineUnavailable(message)) from None
+            log.info("the engine of SQL++ has been started", pid=self._process.pid)
+        return self._process
+
+    def _told(self, error: SqlppError) -> SqlppError:
+        """What a statement is told; that an engine could not be started, the next ones are told for a while without a try."""
+        if isinstance(error, EngineUnavailable) and error.number == NO_ENGINE:
+            self._refusal, self._refused_until = error.message, asyncio.get_running_loop().time() + RETRY_S
+            if self._files is not None:
+                self._files.forget()
+            return EngineUnavailable(error.message, retry_after_s=RETRY_S)
+        return error
 
     def _see_off(
-        self, process: _Process, job: EngineJob, *, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, process: EngineProcess, job: EngineJob, *, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Cancel a job, and see to it that it ends."""
 
@@ -273,7 +310,7 @@ class SparkEngine:
         _SEEN_OFF.add(task)
         task.add_done_callback(_SEEN_OFF.discard)
 
-    def _forget(self, process: _Process) -> None:
+    def _forget(self, process: EngineProcess) -> None:
         process.end()
         if self._process is process:
             self._process = None
@@ -307,6 +344,10 @@ def _error(failure: wire.Failure) -> SqlppError:
         return OutcomeUnknown()
     if failure.duplicate:
         return DuplicateKey(failure.message.partition(": ")[2])
+    if failure.again:
+        return EngineUnavailable(failure.message, number=failure.number, retry_after_s=failure.retry_after_s)
+    if failure.failed:
+        return EngineFailed(failure.message)
     place = None if failure.line is None or failure.column is None else Place(failure.line, failure.column)
     return SqlppError(failure.number, failure.message, place, failure.told)
 
@@ -314,5 +355,5 @@ def _error(failure: wire.Failure) -> SqlppError:
 def _lost(job: EngineJob) -> SqlppError:
     """The engine has ended in the middle of a job."""
     if job.kind == "query":
-        return SqlppError(BROKEN, "The engine ended in the middle of the statement: try again")
+        return EngineUnavailable("The engine ended in the middle of the statement: try again", number=BROKEN)
     return OutcomeUnknown()

@@ -17,6 +17,8 @@ import msgspec
 from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.building import allowed_of, database_of, make_data_directory, open_store, warehouse_of
 from limnos.app.certificates import certificates_of
+from limnos.app.engine_files import engine_notes
+from limnos.app.engines import has_engine
 from limnos.app.listening import can_listen, listen, listen_together, url_of
 from limnos.app.serving import serve, settle_memory
 from limnos.app.trouble import shown, told
@@ -71,6 +73,11 @@ def check(settings: Settings) -> list[CannotStart]:
         except CannotStart as found:
             problems.append(found)
     return problems
+
+
+def notes(settings: Settings) -> list[str]:
+    """Say what a server that starts would still lack, a sentence each."""
+    return engine_notes(settings) if has_engine(settings) else []
 
 
 def _can_write(settings: Settings) -> None:

@@ -132,6 +132,7 @@ async def _serve(
     built.services.engine = engine_of(settings, inner or sockets[0])
     beside: list[asyncio.Task[None]] = []
     try:
+        built.services.engine.begin()
         await bootstrap(built.services, settings)
         beside += (asyncio.create_task(built.upkeep.run()), asyncio.create_task(built.deliveries.run()))
         executor = executor_of(settings, built.services)

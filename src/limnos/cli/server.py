@@ -104,11 +104,17 @@ def start(*, flags: Flags = NO_FLAGS) -> int:
 
 @app.command
 def check(*, flags: Flags = NO_FLAGS, output: Output = None) -> int:
-    """Look whether a server could start: settings, address, directory, store. Exit code 1 when something is wrong."""
+    """Look whether a server could start: settings, address, directory, store. Exit code 1 when something is wrong.
+
+    What a server that starts would still lack, as an archive for SQL++ over data, stands on standard error.
+    """
     settings = flags.load().settings
     look: Callable[[Settings], Sequence[CannotStart]] = room(ROOM, extra="server").check
     rows = [{"problem": found.message, "why": found.why, "next": found.advice} for found in look(settings)]
     show_rows(rows, ["problem", "why", "next"], shape=_shape(output), empty="nothing is wrong")
+    lacks: Callable[[Settings], Sequence[str]] = room(ROOM, extra="server").notes
+    for each in lacks(settings):
+        print(f"note: {each}", file=sys.stderr)
     return 1 if rows else 0
 
 

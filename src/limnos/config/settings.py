@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from limnos.config.access import Access, Oidc, User
 from limnos.config.audit import Audit
+from limnos.config.machine import memory_bytes
 from limnos.config.planning import Planning
 from limnos.config.section import Section
 from limnos.config.storage import Sources, Storage
@@ -330,6 +331,24 @@ class Sqlpp(Section):
     )
 
 
+HEAP_MIB_MIN = 450
+"""Spark refuses to start in a smaller heap: it reserves 300 MiB, and wants half as much again beside it."""
+HEAP_DEFAULT = "1g"
+
+
+def _heap(text: str) -> str:
+    """Take the size of a heap that Spark can start in and that this machine has; the default is not held against the machine."""
+    if text == HEAP_DEFAULT:
+        return text
+    size = int(text[:-1]) << (10 if text[-1] == "g" else 0)
+    has = memory_bytes() >> 20
+    if not HEAP_MIB_MIN <= size <= has:
+        raise ValueError(
+            f"'{text}' is not between {HEAP_MIB_MIN}m, which Spark needs, and {has}m, which this machine has"
+        )
+    return text
+
+
 class Engine(Section):
     """The engine of SQL++: a process with Spark, started when a statement reads or changes data."""
 
@@ -337,10 +356,9 @@ class Engine(Section):
         default="local",
         description="Spark master that statements run on: `local` is this machine, else a URL as `spark://host:7077`.",
     )
-    memory: str = Field(
-        default="1g",
-        pattern="^[1-9][0-9]{0,6}[mg]$",
-        description="Memory of the engine's Java heap, as `512m` or `4g`.",
+    memory: Annotated[str, Field(pattern="^[1-9][0-9]{0,6}[mg]$"), AfterValidator(_heap)] = Field(
+        default=HEAP_DEFAULT,
+        description="Memory of the engine's Java heap, as `512m` or `4g`: 450m at least, and no more than this machine has.",
     )
     slots: NonNegativeInt = Field(
         default=0,

@@ -64,10 +64,13 @@ def version() -> int:
     return max(0, found)
 
 
-def confine(*, readable: Iterable[str], writable: Iterable[str], closed: Iterable[str]) -> bool:
+def confine(
+    *, readable: Iterable[str], writable: Iterable[str], closed: Iterable[str], opened: Iterable[str] = ()
+) -> bool:
     """Take away all rights to files but these, for this process and all that it starts; False where the kernel cannot.
 
-    `closed` are directories that stay closed even where one that is `readable` has them in it; what is `writable` may lie in them.
+    `closed` are directories that stay closed even where one that is `readable` has them in it; what is `writable` may lie in them,
+    and so may what is `opened`: files and directories to be read.
     Raises OSError when the kernel refuses. Must be called before there are other threads.
     """
     known = version()
@@ -85,6 +88,8 @@ def confine(*, readable: Iterable[str], writable: Iterable[str], closed: Iterabl
     for path in dict.fromkeys(readable):
         for part in open_parts(Path(path), shut):
             _allow(ruleset, part, rights=look)
+    for path in dict.fromkeys(opened):
+        _allow(ruleset, Path(path), rights=look)
     for path in dict.fromkeys(writable):
         _allow(ruleset, Path(path), rights=rights)
     for path in DEVICES:

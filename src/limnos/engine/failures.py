@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from typing import TYPE_CHECKING, Final
 
 from limnos.engine.wire import Failure
 from limnos.model.errors import LimnosError
-from limnos.sqlpp.errors import DuplicateKey, OutcomeUnknown, SqlppError, compilation, too_deep
+from limnos.sqlpp.errors import (
+    DuplicateKey,
+    EngineFailed,
+    EngineUnavailable,
+    OutcomeUnknown,
+    SqlppError,
+    compilation,
+    too_deep,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from limnos.engine.wire import Start
 
 logger = logging.getLogger(__name__)
 
@@ -24,10 +35,15 @@ DUPLICATE: Final = "limnos.sqlpp.duplicate:"
 
 OVERFLOW, TIMED_OUT, CANCELLED = 7, 30, 41
 NO_DATASET, BROKEN, EXTERNAL = 1050, 3102, 1108
+SPACE_BYTES_MIN: Final = 1 << 20
 
 
 LOCK_LOST: Final = "doesn't hold its lock"
 """How the server refuses a commit whose statement lost its lock, which nothing can give back to it."""
+
+
+class NotStarted(Exception):
+    """Spark could not be started; the text says why."""
 
 
 class Conflict(Exception):
@@ -46,30 +62,52 @@ def timed_out() -> SqlppError:
 
 def failure_of(error: BaseException, job: str) -> Failure:
     """What a caller is told of any error."""
-    again = isinstance(error, Conflict)
     told = told_of(error)
     if told is not error:
         logger.info("Job %s was refused: %s", job, text_of(error)[:2000])
     if told is None:
         logger.error("Job %s failed", job, exc_info=error)
-        told = SqlppError(BROKEN, f"The engine could not carry the statement out; its log has the reason under {job}")
+        told = EngineFailed(f"The engine could not carry the statement out; its log has the reason under {job}")
     place = told.place
     line, column = (None, None) if place is None else place
     return Failure(
-        told.number, told.message, line, column, told.told, again, isinstance(told, DuplicateKey),
-        isinstance(told, OutcomeUnknown),
+        told.number, told.message, line, column, told.told, again=isinstance(told, EngineUnavailable),
+        duplicate=isinstance(told, DuplicateKey), unknown=isinstance(told, OutcomeUnknown), failed=isinstance(told, EngineFailed),
+        retry_after_s=getattr(told, "retry_after_s", 1),
     )  # fmt: skip
+
+
+def not_started(error: BaseException, start: Start) -> NotStarted:
+    """Say in words why Spark could not be started."""
+    if isinstance(error, LimnosError):
+        return NotStarted(error.message)
+    if "No space left" in str(error) or is_full(start.scratch):
+        return NotStarted(f"no space is left on the disk of {start.scratch}")
+    if isinstance(error, OSError):
+        return NotStarted(f"{error.filename or start.scratch}: {error.strerror or error}")
+    return NotStarted(
+        f"Java ended before it was ready (engine.memory is {start.memory}); the server's log has what it said"
+    )
+
+
+def is_full(directory: str) -> bool:
+    """Whether so little is left on a directory's disk that no Java can start there."""
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < SPACE_BYTES_MIN or (found.f_files > 0 and found.f_favail == 0)
 
 
 def told_of(error: BaseException) -> SqlppError | None:
     """An error in SQL++'s words; None for one that nobody foresaw."""
     if isinstance(error, SqlppError):
         return error
-    if isinstance(error, LimnosError):
-        return SqlppError(BROKEN, f"The engine cannot be started: {error.message}")
+    if isinstance(error, NotStarted):
+        return EngineUnavailable(f"The engine could not be started: {error}. Nothing was changed: try again")
     if isinstance(error, Conflict):
-        return SqlppError(
-            BROKEN, "Other statements wrote to the dataset again and again; nothing was changed: try again"
+        return EngineUnavailable(
+            "Other statements wrote to the dataset again and again; nothing was changed: try again", number=BROKEN
         )
     if isinstance(error, RecursionError):
         return too_deep()
@@ -144,8 +182,17 @@ def _away() -> SqlppError:
 
 
 def _lock_lost() -> SqlppError:
-    return SqlppError(
-        BROKEN, "The statement took too long to say that it lives, and lost its lock; nothing was changed: try again"
+    return EngineUnavailable(
+        "The statement took too long to say that it lives, and lost its lock; nothing was changed: try again",
+        number=BROKEN,
+    )
+
+
+def _full() -> SqlppError:
+    return EngineUnavailable(
+        "No space is left on a disk that the engine writes to: try again when there is some",
+        number=BROKEN,
+        retry_after_s=10,
     )
 
 
@@ -163,7 +210,10 @@ _MARKS: Mapping[str, Callable[[], SqlppError]] = {
     "NotFoundException": _gone,
     "FileNotFoundException": _away,
     "AccessDeniedException": _away,
-    "java.net.ConnectException": lambda: SqlppError(BROKEN, "The engine could not reach the server; try again"),
+    "java.net.ConnectException": lambda: EngineUnavailable(
+        "The engine could not reach the server; try again", number=BROKEN
+    ),
+    "No space left on device": _full,
 }
 _CONFLICTS = (
     "CommitFailedException",

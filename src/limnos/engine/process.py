@@ -24,7 +24,7 @@ import msgspec
 
 from limnos.engine import wire
 from limnos.engine.confinement import SYSTEM, confine
-from limnos.engine.failures import cancelled, failure_of, timed_out
+from limnos.engine.failures import cancelled, failure_of, not_started, timed_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,7 +53,10 @@ def main() -> None:
     os.umask(0o077)
     os.chdir(start.scratch)
     confined = confine(
-        readable=(*SYSTEM, *_own(), *start.readable), writable=(start.scratch, *start.writable), closed=start.closed
+        readable=(*SYSTEM, *_own(), *start.readable),
+        writable=(start.scratch, *start.writable),
+        closed=start.closed,
+        opened=filter(None, (*start.jars, start.java_home, start.java_runtime)),
     )
     if not confined:
         logger.warning("This kernel has no Landlock: the engine has the rights of the server's user to files")
@@ -91,7 +94,7 @@ def _begin(start: wire.Start, begun: Future[Sessions]) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, most))  # the Java machine, which is there, keeps its own
     except BaseException as error:
         logger.exception("Spark could not be started")
-        begun.set_exception(error)
+        begun.set_exception(not_started(error, start))
         threading.Timer(TOLD_WITHIN_S, os.killpg, (0, signal.SIGKILL)).start()  # the next statement may have more luck
     else:
         begun.set_result(sessions)

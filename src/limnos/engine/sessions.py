@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from limnos.engine.library import library_of
 from limnos.engine.names import STATEMENT
+from limnos.spark.files import SparkFiles
 from limnos.spark.session import another, session
 
 if TYPE_CHECKING:
@@ -53,8 +54,15 @@ class Sessions:
             "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
             "spark.scheduler.mode": "FAIR",
         }
+        files = SparkFiles(start.jars, start.java_home, start.java_runtime) if start.jars else None
         self._spark = session(
-            start.uri, metalake=start.metalake, catalogs=(), master=start.master, app_name=APP, config=settings
+            start.uri,
+            metalake=start.metalake,
+            catalogs=(),
+            master=start.master,
+            app_name=APP,
+            config=settings,
+            files=files,
         )
         self._spark.sparkContext.setLogLevel("ERROR")
 

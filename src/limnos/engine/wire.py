@@ -41,6 +41,9 @@ class Failure(Struct, frozen=True):
     """It is `DuplicateKey`, whose message is the key."""
     unknown: bool = False
     """It is `OutcomeUnknown`: perhaps the statement was carried out."""
+    failed: bool = False
+    """It is `EngineFailed`: nothing that the statement says is the cause."""
+    retry_after_s: int = 1
 
 
 class Start(Struct, frozen=True):
@@ -57,6 +60,11 @@ class Start(Struct, frozen=True):
     writable: tuple[str, ...]
     closed: tuple[str, ...]
     """Directories that it must not see, whatever lies around them."""
+    jars: tuple[str, ...] = ()
+    """The archives for Spark, fetched already; none: the engine looks for them and for a Java itself."""
+    java_home: str = ""
+    java_runtime: str = ""
+    """Where the files of that Java lie, when `java_home` has a launcher alone."""
 
 
 def framed(kind: bytes, body: bytes = b"") -> bytes:

@@ -14,11 +14,10 @@ from limnos.access.authentication import Credential, hash_secret, new_secret, to
 from limnos.model.errors import Forbidden, NotFound, Unauthenticated, Unavailable
 from limnos.services.context import Context
 from limnos.services.sqlpp_compaction import TARGET_BYTES, files_of
-from limnos.services.sqlpp_engine import NO_ENGINE
 from limnos.services.sqlpp_names import scope_of
 from limnos.services.sqlpp_targets import in_line, target_of
 from limnos.sqlpp import SqlppError
-from limnos.sqlpp.errors import Place
+from limnos.sqlpp.errors import NO_ENGINE, EngineUnavailable, Place
 from limnos.sqlpp.jobs import EngineJob, Tidying
 from limnos.store.documents import document_read
 from limnos.telemetry.logs import get_logger
@@ -81,7 +80,7 @@ async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) ->
                 async for row in rows:
                     log.info("compacted", table=payload.table_id, told=row.decode())
         except SqlppError as error:
-            if error.number == NO_ENGINE:
+            if isinstance(error, EngineUnavailable) or error.number == NO_ENGINE:
                 raise Unavailable(error.message) from error
             raise
     document = await ctx.look_up(lambda: document_read(payload.table_id))

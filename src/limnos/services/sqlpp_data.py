@@ -27,7 +27,7 @@ from limnos.services.sqlpp_requests import EndedStatement
 from limnos.services.sqlpp_targets import in_line, target_find
 from limnos.services.tokens import token_create, token_revoke
 from limnos.sqlpp import SqlppError, bind, identifier, parse_body, tree
-from limnos.sqlpp.errors import OutcomeUnknown, compilation
+from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, compilation
 from limnos.sqlpp.explained import explained
 from limnos.sqlpp.jobs import DatasetRef, EngineJob, form_of
 from limnos.sqlpp.plan import wire
@@ -135,12 +135,13 @@ async def _settle(ctx: Context, change: Change, *, error: SqlppError, returns: b
     if done is None:
         raise OutcomeUnknown from error
     if done and returns:
-        raise SqlppError(
-            error.number, f"The statement was carried out, but not all that it returns could be given: {error.message}"
-        )
+        message = f"The statement was carried out, but not all that it returns could be given: {error.message}"
+        if isinstance(error, (EngineUnavailable, EngineFailed, OutcomeUnknown)):
+            raise EngineFailed(message) from error
+        raise SqlppError(error.number, message)
     if not done and isinstance(error, OutcomeUnknown):
-        raise SqlppError(
-            error.number, "The engine ended in the middle of the statement; nothing was changed: try again"
+        raise EngineUnavailable(
+            "The engine ended in the middle of the statement; nothing was changed: try again", number=error.number
         )
     if not done:
         raise error

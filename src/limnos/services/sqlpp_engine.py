@@ -5,21 +5,23 @@ May import `sqlpp` and `model`. Must not know what an engine is made of.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from limnos.sqlpp import SqlppError
+from limnos.sqlpp.errors import NO_ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from limnos.sqlpp.jobs import EngineJob
 
-NO_ENGINE: Final = 3109
-"""AsterixDB's number for a cluster that cannot take a job."""
-
 
 class Engine(Protocol):
     """Whoever works out statements over data."""
+
+    def begin(self) -> None:
+        """Prepare, beside the loop, what the first statement would otherwise wait for."""
+        ...
 
     def run(self, job: EngineJob) -> AsyncIterator[bytes]:
         """Give the results of a job, each one line of JSON without its end of line.
@@ -40,6 +42,9 @@ class Engine(Protocol):
 
 class NoEngine:
     """Refuses: for servers that have none."""
+
+    def begin(self) -> None:
+        """Nothing is to be prepared."""
 
     def run(self, job: EngineJob) -> AsyncIterator[bytes]:
         """Refuse, in words that say what to do."""

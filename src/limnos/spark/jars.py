@@ -10,6 +10,8 @@ Settings, both from the environment: `LIMNOS__SPARK__REPOSITORY` (base URL of a 
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import http.client
 import logging
@@ -18,6 +20,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -26,7 +29,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from limnos.model.errors import BadRequest, Unavailable, Unsupported
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     Progress = Callable[[int, int], None]
     """Called with (bytes so far, bytes in all) while an archive is fetched."""
@@ -38,6 +41,9 @@ REPOSITORY_VARIABLE = "LIMNOS__SPARK__REPOSITORY"
 CACHE_VARIABLE = "LIMNOS__SPARK__CACHE"
 _ATTEMPTS = 3
 _CHUNK_BYTES = 1 << 18
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors of the directory that archives are kept in: to fetch again mends none."""
+LOCK_FILE = ".fetching.lock"
 _TIMEOUT_S = 60
 
 
@@ -208,19 +214,79 @@ def ensure(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the local path of `artifact`: from the cache, from `.m2/repository`, or fetched and verified."""
+    """Return the local path of `artifact`: from the cache, from `.m2/repository`, or fetched and verified.
+
+    Processes that need it at once fetch it once: the others wait for the one that does. Raises Unavailable.
+    """
     directory = cache or cache_directory()
+    found = _local(artifact, directory)
+    if found is not None:
+        return found
+    url = f"{repository.rstrip('/') if repository else repository_url()}/{artifact.relative_path}"
+    cached = directory / artifact.filename
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with _fetching_alone(directory):
+            if not _is_right(cached, artifact):  # another process may have fetched it meanwhile
+                _fetch_with_retries(url, artifact, target=cached, progress=progress)
+    except OSError as error:
+        raise _not_writable(directory, error) from None
+    return cached
+
+
+def fetched_bytes(artifact: Artifact, *, cache: Path | None = None) -> int | None:
+    """How many bytes of an archive are there: all of them, those that a process has fetched so far, or None for none.
+
+    Looks at sizes alone: `ensure` verifies the bytes.
+    """
+    directory = cache or cache_directory()
+    places = (directory / artifact.filename, _maven_local(artifact))
+    sizes = [_size(path) for path in places]
+    if artifact.size_bytes in sizes:
+        return artifact.size_bytes
+    return max((_size(path) for path in directory.glob(f".{artifact.filename}-*")), default=None)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _maven_local(artifact: Artifact) -> Path:
+    return Path.home() / ".m2" / "repository" / artifact.relative_path
+
+
+def _local(artifact: Artifact, directory: Path) -> Path | None:
+    """An archive that is on this machine already."""
     cached = directory / artifact.filename
     if _is_right(cached, artifact):
         return cached
-    local = Path.home() / ".m2" / "repository" / artifact.relative_path
+    local = _maven_local(artifact)
     if _is_right(local, artifact):
         logger.info("using %s from the local Maven repository", artifact.filename)
         return local
-    directory.mkdir(parents=True, exist_ok=True)
-    url = f"{repository.rstrip('/') if repository else repository_url()}/{artifact.relative_path}"
-    _fetch_with_retries(url, artifact, target=cached, progress=progress)
-    return cached
+    return None
+
+
+@contextmanager
+def _fetching_alone(directory: Path) -> Iterator[None]:
+    """Hold the directory's lock, which the operating system gives back when its process ends however it does. Raises OSError."""
+    with (directory / LOCK_FILE).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logger.info("another process fetches archives to %s: waiting for it", directory)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _not_writable(directory: Path, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"Archives for Spark cannot be kept in {directory}: {error.strerror or error}. Mend that, or name another directory in "
+        f"{CACHE_VARIABLE}."
+    )
 
 
 def _is_right(path: Path, artifact: Artifact) -> bool:
@@ -242,6 +308,8 @@ def _fetch_with_retries(url: str, artifact: Artifact, *, target: Path, progress:
         except urllib.error.HTTPError as error:
             reason, again = f"the answer was {error.code} {error.reason}", error.code >= 500 or error.code == 429
         except (OSError, EOFError, http.client.HTTPException) as error:
+            if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+                raise
             reason, again = str(getattr(error, "reason", error)), True
         else:
             logger.info("fetched %s", url)

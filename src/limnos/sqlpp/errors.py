@@ -6,15 +6,22 @@ both. A number is never used for another meaning than AsterixDB gives it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.names.parts import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SYNTAX = 1001
 """The text is no statement."""
 
 OUTCOME_UNKNOWN = 3102
 """The engine ended in the middle."""
+
+NO_ENGINE = 3109
+"""AsterixDB's number for a cluster that cannot take a job."""
 
 COMPILATION = 1079
 """The statement is read, and asks for what cannot be."""
@@ -83,6 +90,27 @@ class DuplicateKey(SqlppError):
     @property
     def code(self) -> str:
         return f"HYR{self.number:04d}"
+
+
+class EngineUnavailable(SqlppError):
+    """The engine cannot work on a statement now, and nothing was changed: the statement may be sent again after `retry_after_s` seconds."""
+
+    def __init__(self, message: str, *, number: int = NO_ENGINE, retry_after_s: int = 1) -> None:
+        super().__init__(number, message)
+        self.retry_after_s = retry_after_s
+
+    def __reduce__(self) -> tuple[Callable[..., EngineUnavailable], tuple[()]]:
+        return partial(EngineUnavailable, self.message, number=self.number, retry_after_s=self.retry_after_s), ()
+
+
+class EngineFailed(SqlppError):
+    """Something went wrong that the statement did not cause; the message says what became of it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(OUTCOME_UNKNOWN, message)
+
+    def __reduce__(self) -> tuple[type[EngineFailed], tuple[str]]:
+        return EngineFailed, (self.message,)
 
 
 class OutcomeUnknown(SqlppError):

@@ -12,7 +12,7 @@ from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
 from limnos.services import sqlpp_data
 from limnos.services.sqlpp_locking import Held
-from limnos.sqlpp.errors import OutcomeUnknown, SqlppError
+from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, SqlppError
 from limnos.sqlpp.jobs import EngineJob
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
 from tests.http.asterix.wire import ask, refusal, rows
@@ -326,30 +326,43 @@ class Committing:
 
 
 LOST = OutcomeUnknown()
+AWAY = EngineUnavailable("The engine could not be started: no Java", retry_after_s=7)
+BROKEN = EngineFailed("Its log has the reason")
 LATE = SqlppError(30, "Request timed out and will be cancelled")
 
 
 @pytest.mark.parametrize(
-    "commits, error, returning, told",
+    "commits, error, returning, expected",
     [
-        (True, None, "", None),
-        (True, LOST, "", None),
-        (True, LATE, "", None),
-        (True, LOST, " returning items", "ASX3102: The statement was carried out, but not all that it returns could be given"),
-        (False, LOST, "", "ASX3102: The engine ended in the middle of the statement; nothing was changed: try again"),
-        (False, LATE, "", "ASX0030: Request timed out"),
+        (True, None, "", (200, None)),
+        (True, LOST, "", (200, None)),
+        (True, LATE, "", (200, None)),
+        (True, AWAY, "", (200, None)),
+        (True, LOST, " returning items", (500, "ASX3102: The statement was carried out, but not all that it returns could be given")),
+        (True, AWAY, " returning items", (500, "ASX3102: The statement was carried out, but not all that it returns could be given")),
+        (True, LATE, " returning items", (400, "ASX0030: The statement was carried out, but not all that it returns could be given")),
+        (False, LOST, "", (503, "ASX3102: The engine ended in the middle of the statement; nothing was changed: try again")),
+        (False, AWAY, "", (503, "ASX3109: The engine could not be started: no Java")),
+        (False, BROKEN, "", (500, "ASX3102: Its log has the reason")),
+        (False, LATE, "", (400, "ASX0030: Request timed out")),
     ],
 )  # fmt: skip
 def test_an_outcome_is_looked_up(
-    lake: Node, commits: bool, error: SqlppError | None, returning: str, told: str | None
+    lake: Node, commits: bool, error: SqlppError | None, returning: str, expected: tuple[int, str | None]
 ) -> None:
-    """An engine whose answer was lost has committed or not, which the dataset's own history says."""
+    """An engine whose answer was lost has committed or not, which the dataset's own history says; only what may be sent again is 503."""
+    status, told = expected
     engine = Committing(lake, commits=commits, error=error)
     lake.built.services.engine = engine
 
-    answer = ask(lake, f"insert into items ({{'id': 1}}){returning}").json()
+    found = ask(lake, f"insert into items ({{'id': 1}}){returning}")
+    answer = found.json()
 
     assert [each.status for each in engine.answers] == [200] * commits
+    assert (found.status, found.headers.get("retry-after")) == (
+        status,
+        {True: "7", False: "1"}[error is AWAY] if status == 503 else None,
+    )
     assert [each["msg"][: len(told or "")] for each in answer.get("errors", [])] == [told] * bool(told)
 
 

@@ -13,9 +13,9 @@ from limnos.http.response import json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError, Unauthenticated
 from limnos.names.errors import InvalidName
-from limnos.services.sqlpp_engine import NO_ENGINE
 from limnos.services.sqlpp_requests import Ended
 from limnos.sqlpp import SqlppError
+from limnos.sqlpp.errors import NO_ENGINE, EngineFailed, EngineUnavailable, OutcomeUnknown
 
 if TYPE_CHECKING:
     from limnos.http.response import Response
@@ -68,7 +68,9 @@ def status_of(failure: Failure, operation: str = "") -> int:
     """The HTTP status of a failure that nothing was sent before."""
     found = settled(failure)
     if isinstance(found, SqlppError):
-        return 503 if found.number == NO_ENGINE else 400
+        if isinstance(found, EngineUnavailable) or found.number == NO_ENGINE:
+            return 503
+        return 500 if isinstance(found, (EngineFailed, OutcomeUnknown)) else 400
     if isinstance(found, Ended):
         return 200 if found.late else 400
     if isinstance(found, InvalidName):

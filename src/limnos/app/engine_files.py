@@ -1,0 +1,191 @@
+"""What the engine of SQL++ needs on disk, fetched by the server: an engine is confined, may write nothing there and asks no network.
+
+May import `config`, `model`, `spark`'s files, `sqlpp`'s errors and `telemetry`; the room `spark` only on the thread that works. One thread at a time fetches,
+beside the loop; other processes are kept out by the lock of the directory (`limnos.spark.jars`). Statements wait for it, or are told why they cannot be worked out yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import threading
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.errors import LimnosError
+from limnos.sqlpp.errors import EngineUnavailable
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.config.settings import Settings
+    from limnos.spark.files import SparkFiles
+    from limnos.spark.jars import Progress
+
+    Prepare = Callable[[Progress], SparkFiles]
+
+log = get_logger("limnos.engine")
+RETRY_S: Final = 10
+"""After a failure nothing is fetched for so long: statements are told the reason meanwhile."""
+TOLD_AT: Final = (0.25, 0.5, 0.75)
+"""The parts of an archive at which the log has a line."""
+_NOT_READY: Final = "The engine is not ready: {}. Nothing was changed: try again"
+
+
+class EngineFiles:
+    """Prepares an engine's files when they are needed, once for all that wait. Must be used on one loop."""
+
+    def __init__(self, prepare: Prepare, *, are_fetched: Callable[[], bool] = lambda: True) -> None:
+        self._prepare = prepare
+        self.are_fetched = are_fetched
+        """Says, on any thread, whether everything from the network is on this machine."""
+        self._files: SparkFiles | None = None
+        self._running: asyncio.Future[SparkFiles] | None = None
+        self._failure = ""
+        self._failed_until = 0.0
+        self._bytes = (0, 0)
+
+    async def get(self, *, within_s: float) -> SparkFiles:
+        """Return the files, prepared if need be.
+
+        Args:
+            within_s: how long to wait for them, in seconds.
+
+        Raises:
+            EngineUnavailable: they cannot be had now, with the reason; or it takes longer.
+        """
+        if self._files is not None and self._files.are_there():
+            return self._files
+        left_s = self._failed_until - asyncio.get_running_loop().time()
+        if left_s > 0:
+            raise EngineUnavailable(_NOT_READY.format(self._failure), retry_after_s=math.ceil(left_s))
+        try:
+            async with asyncio.timeout(within_s):
+                return await asyncio.shield(self.begin())
+        except TimeoutError:
+            raise EngineUnavailable(_NOT_READY.format(self._progress()), retry_after_s=RETRY_S) from None
+        except Exception:  # noqa: BLE001 - whatever it was is told by `_settle`
+            raise EngineUnavailable(_NOT_READY.format(self._failure), retry_after_s=RETRY_S) from None
+
+    def begin(self) -> asyncio.Future[SparkFiles]:
+        """Prepare the files beside the loop, unless that is under way; the result may be passed over."""
+        if self._running is None:
+            loop = asyncio.get_running_loop()
+            self._running = loop.create_future()
+            self._running.add_done_callback(self._settle)
+            self._bytes = (0, 0)
+            threading.Thread(target=self._work, args=(loop, self._running), name="engine-files", daemon=True).start()
+        return self._running
+
+    def forget(self) -> None:
+        """Look for the files afresh when they are needed next: an engine could not be started with them."""
+        self._files = None
+
+    def _work(self, loop: asyncio.AbstractEventLoop, done: asyncio.Future[SparkFiles]) -> None:
+        """Prepare, on a thread; the loop may be closed before it is done."""
+        try:
+            files = self._prepare(self._count)
+        except BaseException as error:  # noqa: BLE001 - the future has it
+            tell = partial(_fail, done, error if isinstance(error, Exception) else RuntimeError(str(error)))
+        else:
+            tell = partial(_succeed, done, files)
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell)
+
+    def _count(self, got: int, size: int) -> None:
+        before, self._bytes = self._bytes[0], (got, size)
+        if any(before < part * size <= got for part in TOLD_AT):
+            log.info("an archive for the engine of SQL++ is being fetched", progress=self._megabytes())
+
+    def _settle(self, done: asyncio.Future[SparkFiles]) -> None:
+        self._running = None
+        if done.cancelled():
+            return
+        error = done.exception()
+        if error is None:
+            self._files, self._failure = done.result(), ""
+            log.info("the engine of SQL++ has what it needs", jars=self._files.jars, java=self._files.java_home)
+            return
+        self._failure = reason_of(error)
+        self._failed_until = done.get_loop().time() + RETRY_S
+        log.warning("the engine of SQL++ cannot have what it needs", reason=self._failure, tried_again_after_s=RETRY_S)
+
+    def _progress(self) -> str:
+        return f"an archive for it is being fetched ({self._megabytes()})" if self._bytes[1] else "it is being prepared"
+
+    def _megabytes(self) -> str:
+        got, size = self._bytes
+        return f"{got / 1e6:.0f} of {size / 1e6:.0f} MB"
+
+
+def _succeed(done: asyncio.Future[SparkFiles], files: SparkFiles) -> None:
+    if not done.done():
+        done.set_result(files)
+
+
+def _fail(done: asyncio.Future[SparkFiles], error: Exception) -> None:
+    if not done.done():
+        done.set_exception(error)
+
+
+def reason_of(error: BaseException) -> str:
+    """Why files could not be prepared, as part of a sentence."""
+    if isinstance(error, LimnosError):
+        return error.message.rstrip(".")
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def engine_files_of(settings: Settings) -> EngineFiles:
+    """What fetches files for a server's engine, from and to where its settings say."""
+
+    def prepare(progress: Progress) -> SparkFiles:
+        from limnos.spark.files import prepare_files
+
+        return prepare_files(repository=settings.spark.repository, cache=cache_of(settings), progress=progress)
+
+    def are_fetched() -> bool:
+        from limnos.spark.jars import fetched_bytes, installed_pyspark, runtime_for
+
+        try:
+            artifact = runtime_for(installed_pyspark())
+        except LimnosError:  # nothing to be fetched: a statement is told the reason
+            return True
+        return fetched_bytes(artifact, cache=cache_of(settings)) == artifact.size_bytes
+
+    return EngineFiles(prepare, are_fetched=are_fetched)
+
+
+def cache_of(settings: Settings) -> Path | None:
+    """The directory of archives that the settings name, if any."""
+    named = settings.spark.cache
+    return None if named is None else Path(named).expanduser().absolute()
+
+
+def engine_notes(settings: Settings) -> list[str]:
+    """Say, for `server check`, what statements over data would have to wait for. Empty when nothing is missing.
+
+    A server starts without it: it fetches archives itself, and statements are told of a Java that is missing.
+    """
+    from limnos.spark.jars import cache_directory, fetched_bytes, installed_pyspark, repository_url, runtime_for
+    from limnos.spark.java import find_java
+
+    notes = []
+    cache = cache_of(settings) or cache_directory()
+    try:
+        artifact = runtime_for(installed_pyspark())
+        got = fetched_bytes(artifact, cache=cache)
+        if got != artifact.size_bytes:
+            size, source = artifact.size_bytes / 1e6, settings.spark.repository or repository_url()
+            how_far = "is not there yet" if got is None else f"is being fetched: {got / 1e6:.0f} of {size:.0f} MB"
+            notes.append(
+                f"SQL++ over data needs {artifact.filename} ({size:.0f} MB) in {cache}, which {how_far}; a server fetches it from {source} when it starts"
+            )
+        find_java(cache=cache)
+    except LimnosError as error:
+        notes.append(f"SQL++ over data does not work yet: {error.message}")
+    return notes

@@ -1,0 +1,211 @@
+"""What an engine needs on disk: prepared once for all that wait, beside the loop, and again after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from limnos.app import engine_files as module
+from limnos.app.engine_files import EngineFiles, cache_of, engine_files_of, engine_notes
+from limnos.app.engines import engine_settings
+from limnos.config.settings import Settings, Spark
+from limnos.model.errors import Unavailable
+from limnos.spark import jars
+from limnos.spark.files import SparkFiles
+from limnos.sqlpp.errors import EngineUnavailable
+
+Story = Callable[[], Awaitable[object]]
+Progress = Callable[[int, int], None]
+
+
+class Preparing:
+    """Gives files when it is let go on; what `fails` holds is raised first, one after the other."""
+
+    def __init__(self, directory: Path, *fails: Exception) -> None:
+        (directory / "bin").mkdir(exist_ok=True)
+        (directory / "bin/java").touch()
+        (directory / "a.jar").touch()
+        self.files = SparkFiles((str(directory / "a.jar"),), str(directory), str(directory))
+        self.fails = list(fails)
+        self.count = 0
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+        self.threads: set[str] = set()
+
+    def __call__(self, progress: Progress) -> SparkFiles:
+        """Prepare."""
+        self.count += 1
+        self.threads.add(threading.current_thread().name)
+        progress(12_000_000, 48_000_000)
+        assert self.goes_on.wait(60)
+        if self.fails:
+            raise self.fails.pop(0)
+        return self.files
+
+
+def told(story: Story) -> EngineUnavailable:
+    """The refusal that a story ends with."""
+
+    async def run() -> None:
+        await story()
+
+    with pytest.raises(EngineUnavailable) as refused:
+        asyncio.run(run())
+    return refused.value
+
+
+def test_all_that_wait_share_one_preparation(tmp_path: Path) -> None:
+    """It is done once, on a thread of its own, and is not done again while its files are there."""
+    preparing = Preparing(tmp_path)
+
+    async def story() -> None:
+        files = EngineFiles(preparing)
+        files.begin()
+        found = await asyncio.gather(*(files.get(within_s=60) for _ in range(5)))
+        again = await files.get(within_s=60)
+
+        assert [*found, again] == [preparing.files] * 6
+
+    asyncio.run(story())
+    assert (preparing.count, preparing.threads) == (1, {"engine-files"})
+
+
+def test_who_waits_in_vain_is_told_how_far_it_is(tmp_path: Path) -> None:
+    """The loop goes on meanwhile; past the time that a statement has, it is told what is being fetched, and when to come again."""
+    preparing = Preparing(tmp_path)
+    preparing.goes_on.clear()
+
+    async def story() -> None:
+        files = EngineFiles(preparing)
+        try:
+            await files.get(within_s=0.2)
+        finally:
+            preparing.goes_on.set()
+            assert await files.get(within_s=60) == preparing.files
+
+    refused = told(story)
+
+    assert refused.text == (
+        "ASX3109: The engine is not ready: an archive for it is being fetched (12 of 48 MB). Nothing was changed: try again"
+    )
+    assert refused.retry_after_s == module.RETRY_S
+    assert preparing.count == 1
+
+
+@pytest.mark.parametrize(
+    "error,reason",
+    [
+        (
+            Unavailable("Could not fetch http://r/x.jar: the answer was 404."),
+            "Could not fetch http://r/x.jar: the answer was 404",
+        ),
+        (OSError(28, "No space left on device", "/cache"), "/cache: No space left on device"),
+        (ValueError("odd"), "ValueError: odd"),
+    ],
+)
+def test_a_failure_is_told_for_a_while_and_heals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+) -> None:
+    """Statements are told the reason and a time; within it nothing is tried, after it the next statement tries again."""
+    preparing = Preparing(tmp_path, error)
+
+    async def story() -> None:
+        files = EngineFiles(preparing)
+        for _ in range(3):
+            with pytest.raises(EngineUnavailable) as refused:
+                await files.get(within_s=60)
+            assert refused.value.message == f"The engine is not ready: {reason}. Nothing was changed: try again"
+            assert 1 <= refused.value.retry_after_s <= module.RETRY_S
+        assert preparing.count == 1
+
+        files._failed_until = 0.0  # as if its time were over
+        assert await files.get(within_s=60) == preparing.files
+        assert preparing.count == 2
+
+    asyncio.run(story())
+
+
+def test_files_that_are_gone_are_prepared_again(tmp_path: Path) -> None:
+    """An archive that somebody has removed, and files that no engine could be started with."""
+    preparing = Preparing(tmp_path)
+
+    async def story() -> None:
+        files = EngineFiles(preparing)
+        await files.get(within_s=60)
+        (tmp_path / "a.jar").unlink()
+        await files.get(within_s=60)
+        assert preparing.count == 2
+        (tmp_path / "a.jar").touch()
+        files.forget()
+        await files.get(within_s=60)
+        assert preparing.count == 3
+
+    asyncio.run(story())
+
+
+def test_a_server_that_stops_waits_for_no_preparation(tmp_path: Path) -> None:
+    """The thread ends by itself after its loop."""
+    preparing = Preparing(tmp_path)
+    preparing.goes_on.clear()
+
+    async def story() -> None:
+        EngineFiles(preparing).begin()
+
+    asyncio.run(story())
+    (thread,) = (each for each in threading.enumerate() if each.name == "engine-files")
+    preparing.goes_on.set()
+    thread.join(60)
+
+    assert not thread.is_alive()
+
+
+def test_settings_say_from_where_and_to_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`spark.repository` and `spark.cache` are what is fetched from and to, and nothing else is touched."""
+    wanted = b"an archive" * 100
+    artifact = jars.Artifact("org.example", "runtime", "1", jars.hashlib.sha256(wanted).hexdigest(), len(wanted))
+    source = tmp_path / "maven" / artifact.relative_path
+    source.parent.mkdir(parents=True)
+    source.write_bytes(wanted)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(jars, "runtime_for", lambda _version: artifact)
+    settings = Settings(spark=Spark(repository=f"file://{tmp_path}/maven", cache=str(tmp_path / "cache")))
+
+    async def story() -> SparkFiles:
+        files = engine_files_of(settings)
+        assert not files.are_fetched()
+        found = await files.get(within_s=60)
+        assert files.are_fetched()
+        return found
+
+    assert artifact.filename in engine_notes(settings)[0]
+    assert f"in {tmp_path}/cache, which is not there yet; a server fetches it from file://" in engine_notes(settings)[0]
+    found = asyncio.run(story())
+
+    assert found.jars == (str(tmp_path / "cache" / artifact.filename),)
+    assert engine_notes(settings) == []
+    assert not (tmp_path / "home").exists()
+
+
+def test_each_setting_of_spark_reaches_the_engine(tmp_path: Path) -> None:
+    """Whatever `spark.*` has, set or not, stands in the environment of an engine under the name that its settings have there; a new setting does so by itself."""
+    values = {name: f"{tmp_path}/{name}" for name in Spark.model_fields}
+
+    found = engine_settings(Settings(spark=Spark(**values)))
+
+    assert found == {f"LIMNOS__SPARK__{name.upper()}": value for name, value in values.items()}
+    assert engine_settings(Settings()) == {}
+    assert {"LIMNOS__SPARK__CACHE", "LIMNOS__SPARK__REPOSITORY"} <= found.keys()
+    assert (jars.CACHE_VARIABLE, jars.REPOSITORY_VARIABLE) == ("LIMNOS__SPARK__CACHE", "LIMNOS__SPARK__REPOSITORY")
+
+
+def test_the_cache_of_a_setting_is_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home and a relative path mean the same to the server as to its engine, which works elsewhere."""
+    monkeypatch.setenv("HOME", "/home/ana")
+
+    assert cache_of(Settings(spark=Spark(cache="~/jars"))) == Path("/home/ana/jars")
+    assert cache_of(Settings(spark=Spark(cache="jars"))) == Path.cwd() / "jars"
+    assert cache_of(Settings()) is None

@@ -1,0 +1,79 @@
+"""Scratch directories of engines: one for each, and what killed servers left is removed by the next."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from limnos.app.engine_scratch import OWNER, PREFIX, Scratch, remove_stale
+
+MAKE = "import sys, time; from limnos.app.engine_scratch import Scratch; s = Scratch(); open(s.path + '/spilled', 'w').close(); print(s.path, flush=True); time.sleep(600)"
+
+
+@pytest.fixture(autouse=True)
+def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def test_a_directory_goes_with_all_that_lies_in_it(tmp_path: Path) -> None:
+    """It is its user's alone, and nothing of it stays."""
+    scratch = Scratch()
+    Path(scratch.path, "deep").mkdir()
+
+    assert Path(scratch.path).stat().st_mode & 0o777 == 0o700
+    scratch.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_server_left_is_removed(tmp_path: Path) -> None:
+    """The directory of a process that lives stays, whoever looks and how often; once it is killed the next look removes it."""
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", MAKE], stdout=subprocess.PIPE, text=True, env=environment) as other:
+        try:
+            assert other.stdout is not None
+            theirs = Path(other.stdout.readline().strip())
+            own = Scratch()
+
+            assert (remove_stale(), theirs.exists()) == (0, True)
+        finally:
+            other.kill()
+    assert (remove_stale(), theirs.parent.exists()) == (1, False)
+    assert Path(own.path).exists()
+    own.remove()
+
+
+def test_what_is_not_ours_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory without the file that says whose it is, a link, a file and another user's directory are let be."""
+    plain, elsewhere = tmp_path / f"{PREFIX}plain", tmp_path / "elsewhere"
+    for directory in (plain, elsewhere):
+        directory.mkdir()
+    (elsewhere / OWNER).touch()
+    (tmp_path / f"{PREFIX}link").symlink_to(elsewhere)
+    (tmp_path / f"{PREFIX}file").touch()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / OWNER).touch()
+    before = sorted(tmp_path.rglob("*"))
+
+    assert remove_stale() == 0
+    (plain / OWNER).touch()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert remove_stale() == 0
+    assert sorted(tmp_path.rglob("*")) == sorted([*before, plain / OWNER])
+
+
+def test_a_directory_that_cannot_be_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a disk that is full."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+
+    with pytest.raises(OSError, match="No space left"):
+        Scratch()
+    assert list(tmp_path.iterdir()) == []

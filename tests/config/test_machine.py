@@ -1,0 +1,22 @@
+"""What this machine has: its own memory, or less in a container."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from limnos.config import machine
+
+
+@pytest.mark.parametrize("text,limited", [("1048576\n", True), ("max\n", False), ("9223372036854771712", False)])
+def test_memory_is_what_a_container_may_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, limited: bool
+) -> None:
+    """A limit counts where it is less than the machine has; none, or one beyond it, does not."""
+    (tmp_path / "limit").write_text(text)
+    monkeypatch.setattr(machine, "CGROUP_LIMITS", (str(tmp_path / "none"), str(tmp_path / "limit")))
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+    assert machine.memory_bytes() == (1 << 20 if limited else whole)

@@ -1,0 +1,114 @@
+"""SQL++ over data on a machine that has nothing yet: no archive, no cache, no Java of its own; then without its engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from limnos.spark.jars import ensure_runtime, installed_pyspark, runtime_for
+from tests.integration.live import LiveServer, serving
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+SLOW_S = 240.0
+MADE = """
+create type T as { id: bigint };
+create dataset things(T) primary key id;
+insert into things ([{'id': 1}, {'id': 2}, {'id': 3}]);
+select value count(*) from things t;
+"""
+LONG = "select value count(*) from things a, things b where edit_distance(repeat(string(a.id), 3000), repeat(string(b.id), 3000)) >= 0"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server of a user with an empty home, on a path without a Java, beside a repository of archives."""
+    base = tmp_path_factory.mktemp("fresh")
+    artifact = runtime_for(installed_pyspark())
+    published = base / "maven" / artifact.relative_path
+    published.parent.mkdir(parents=True)
+    published.symlink_to(ensure_runtime())
+    (base / "home").mkdir()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("HOME", str(base / "home"))
+        patched.setenv("PATH", str(without_java(base / "programs")))
+        patched.setenv("TMPDIR", str(base))
+        patched.setenv("LIMNOS__SPARK__REPOSITORY", f"file://{base}/maven")
+        for name in ("JAVA_HOME", "XDG_CACHE_HOME", "LIMNOS__SPARK__CACHE"):
+            patched.delenv(name, raising=False)
+        with serving(base / "data") as running:
+            yield running
+
+
+def without_java(directory: Path) -> Path:
+    """A directory of the machine's programs but for Java's."""
+    directory.mkdir()
+    for place in os.environ["PATH"].split(os.pathsep):
+        for program in Path(place).iterdir() if Path(place).is_dir() else ():
+            if not program.name.startswith("java") and not (directory / program.name).is_symlink():
+                (directory / program.name).symlink_to(program)
+    return directory
+
+
+def ask(server: LiveServer, statement: str) -> tuple[int, str | None, dict[str, Any]]:
+    """Send statements; gives the status, Retry-After and the body."""
+    request = urllib.request.Request(
+        f"{server.uri}/query/service",
+        data=json.dumps({"statement": statement}).encode(),
+        headers={"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, None, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["Retry-After"], json.loads(error.read())
+
+
+def engines(server: LiveServer) -> list[psutil.Process]:
+    """The engines of a server."""
+    children = psutil.Process(server.pid).children()
+    return [each for each in children if "limnos.engine.process" in each.cmdline()]
+
+
+def test_the_first_statement_over_data_works(server: LiveServer) -> None:
+    """The server has fetched the archive and made a launcher for the Java of the package, for its engine, which can do neither."""
+    status, _, answer = ask(server, MADE)
+
+    assert (status, answer.get("results")) == (200, [3]), answer
+    cache = Path(os.environ["TMPDIR"], "home", ".cache", "limnos", "jars")
+    assert {each.name.partition("-")[0] for each in cache.iterdir()} == {"iceberg", "java", ".fetching.lock"}
+
+
+def test_a_query_whose_engine_is_killed_may_be_sent_again(server: LiveServer) -> None:
+    """503 with a time, and the next statement has another engine."""
+    assert ask(server, "select value count(*) from things t")[0] == 200
+    (engine,) = engines(server)
+    with ThreadPoolExecutor(1) as pool:
+        before = engine.num_fds()
+        answer = pool.submit(ask, server, LONG)
+        wait_for_more(engine, before)
+        engine.send_signal(signal.SIGKILL)
+        status, retry_after, body = answer.result(SLOW_S)
+
+    assert (status, retry_after) == (503, "1")
+    assert body["status"] == "fatal"
+    assert body["errors"] == [{"code": 1, "msg": "ASX3102: The engine ended in the middle of the statement: try again"}]
+    assert ask(server, "select value count(*) from things t")[2]["results"] == [3]
+
+
+def wait_for_more(engine: psutil.Process, before: int) -> None:
+    """Wait until an engine serves a job, for which it has a socket more than before."""
+    until = time.monotonic() + SLOW_S
+    while engine.num_fds() <= before:
+        assert time.monotonic() < until, "no job came"
+        time.sleep(0.01)
