@@ -237,16 +237,23 @@ def test_format_is_chosen(tokens: list[str], environ: dict[str, str], *, termina
     assert format_of(tokens, environ, terminal=terminal) == expected
 
 
-def test_bug_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exception that nobody foresaw is raised, not turned into a message."""
+def test_bug_is_not_dressed_up(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception that nobody foresaw keeps its traceback, without local variables and secrets, and asks for a report."""
 
     def broken(text: str) -> tuple[str, ...]:
-        raise IndexError(text)
+        planted = "of-a-local" + "-variable"
+        raise IndexError(f"{text} {len(planted)} postgresql://ana:hunter2@h/d {os.environ['LIMNOS_TOKEN']}")
 
     monkeypatch.setattr("limnos.names.display.parse", broken)
+    monkeypatch.setenv("LIMNOS_TOKEN", "of-the-environment")
 
-    with pytest.raises(IndexError):
-        entry.main(["ls", "main"])
+    done = run("ls", "main")
+
+    assert done.code == 1
+    assert "in broken" in done.err
+    assert "IndexError: main 19 postgresql://ana:***@h/d ***" in done.err
+    assert "please report it" in done.err
+    assert [text for text in ("of-a-local-variable", "hunter2", "of-the-environment") if text in done.err] == []
 
 
 def test_version_is_told(run: Run) -> None:

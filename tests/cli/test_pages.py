@@ -23,12 +23,11 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from limnos.cli import failures
-from limnos.cli.hints import of_extra
 from limnos.cli.main import app
 from limnos.config import load
 from limnos.config.report import variable
 from limnos.config.settings import keys, sections
+from limnos.model.extras import MODULE_EXTRAS, install_hint
 from limnos.store.migrate import migrate
 
 ROOT = Path(__file__).parents[2]
@@ -211,7 +210,7 @@ def test_extras_exist() -> None:
     """Every extra that a page or a hint tells to install is one of the package, and the package is installed from a checkout."""
     known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
-    texts += [of_extra(extra) for extra in failures._EXTRAS.values()]
+    texts += [install_hint(extra) for extra in MODULE_EXTRAS.values()]
     lines = [line for text in texts for line in text.splitlines() if "pip install" in line]
 
     assert [line for line in lines if "install limnos" in line or "install 'limnos" in line] == []

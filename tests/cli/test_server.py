@@ -12,6 +12,7 @@ from limnos.cli import rooms as rooms_module
 from limnos.cli import server, spark
 from limnos.config import Settings
 from limnos.model.errors import CannotStart
+from limnos.model.secrets import Secret
 from tests.cli.conftest import Run
 
 
@@ -65,7 +66,7 @@ def test_start_hands_on_every_flag(run: Run, rooms: SimpleNamespace, tmp_path: P
         "bare": True,
         "insecure_listen": True,
     }
-    assert (settings.database.url, settings.access.enabled) == ("postgresql://h/d", False)
+    assert (settings.database.url, settings.access.enabled) == (Secret("postgresql://h/d"), False)
     assert settings.log.level == "debug"
     assert rooms.asked == [("limnos.app.server", "server")]
 
@@ -211,7 +212,7 @@ def test_missing_library_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPat
     done = run("server", "migrate")
 
     assert done.code == 1
-    assert "pip install '.[server]'" in done.err
+    assert "pip install -e '.[server]'" in done.err
 
 
 def test_library_missing_at_work_names_the_extra(run: Run, rooms: SimpleNamespace) -> None:
@@ -225,4 +226,4 @@ def test_library_missing_at_work_names_the_extra(run: Run, rooms: SimpleNamespac
     done = run("server", "start", "--database", "postgresql://h/d")
 
     assert done.code == 1
-    assert "pip install '.[postgres]'" in done.err
+    assert "pip install -e '.[postgres]'" in done.err

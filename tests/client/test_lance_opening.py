@@ -66,7 +66,7 @@ def test_a_missing_library_is_named(fake: Fake, monkeypatch: pytest.MonkeyPatch)
 
     with Client(fake.uri, metalake="sea") as client:
         assert client.lance.load(DOCS).version == 3
-        with pytest.raises(ImportError, match=r"pip install 'limnos\[lance\]'"):
+        with pytest.raises(ImportError, match=r"pip install -e '\.\[lance\]'"):
             client.lance.dataset(DOCS)
         with pytest.raises(ImportError, match="pip install lancedb"):
             client.lance.connect()

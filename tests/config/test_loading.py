@@ -11,6 +11,7 @@ from limnos.config import ConfigError, Settings, load
 from limnos.config.report import rows
 from limnos.config.settings import keys
 from limnos.config.values import is_loopback, split_listen
+from limnos.model.secrets import Secret
 
 
 def toml(folder: Path, text: str) -> Path:
@@ -292,7 +293,7 @@ def test_short_scheme_of_postgresql_is_taken() -> None:
     """What others call `postgres://` is the same as `postgresql://`."""
     found = load(flags={"database.url": "postgres://u@h/d"}, file=None, environ={})
 
-    assert found.settings.database.url == "postgresql://u@h/d"
+    assert found.settings.database.url == Secret("postgresql://u@h/d")
 
 
 @pytest.mark.parametrize("wrong", ["tables", "s3://", "file:///", "/", "file:", "file:/"])
@@ -308,10 +309,10 @@ def test_storages_are_tables_below_their_section(tmp_path: Path) -> None:
     file.write_text('[storage]\ntimeout_s = 7\n[storage.big]\nlocations = "s3://b"\n"s3.path-style-access" = true\n')
     found = load(flags={}, file=file, environ={}).settings.storage
     assert found.timeout_s == 7
-    assert found.named == {"big": {"locations": "s3://b", "s3.path-style-access": "true"}}
+    assert found.named == {"big": {"locations": Secret("s3://b"), "s3.path-style-access": Secret("true")}}
 
     told = {"LIMNOS__STORAGE__NAMED": '{"small": {"locations": "s3://s"}}'}
-    assert load(flags={}, file=None, environ=told).settings.storage.named == {"small": {"locations": "s3://s"}}
+    assert load(flags={}, file=None, environ=told).settings.storage.named == {"small": {"locations": Secret("s3://s")}}
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_settings_are_settings() -> None:
         assert settings.server.hosts[:3] == ("lake.example.com", "lake.internal", "lake-limnos")
         assert settings.server.drain_timeout_s == 30
         assert settings.oidc.issuer == "https://id.example.com"
-        assert settings.database.url == "postgresql://limnos@db.example.com/limnos"
+        assert settings.database.url.reveal() == "postgresql://limnos@db.example.com/limnos"
 
 
 def test_nobody_is_root() -> None:

@@ -13,7 +13,7 @@ import boto3  # type: ignore[import-untyped]
 import pytest
 from moto.server import ThreadedMotoServer
 
-from limnos.files import FileStore, remote, store_for
+from limnos.files import FileStore, store_for
 from limnos.files.remote import Options, RemoteFiles, options_from
 from limnos.model.errors import (
     AlreadyExists,
@@ -24,6 +24,7 @@ from limnos.model.errors import (
     Unavailable,
     Unsupported,
 )
+from limnos.model.extras import SCHEME_EXTRAS
 
 KEYS = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.region": "us-east-1"}
 
@@ -236,7 +237,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "s3fs", None)
     monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, "s3", raising=False)
 
-    with pytest.raises(Unsupported, match=r"pip install 'limnos\[s3\]'"):
+    with pytest.raises(Unsupported, match=r"pip install -e '\.\[s3\]'"):
         RemoteFiles("s3", root="s3://bucket", options=Options(()))
 
 
@@ -245,7 +246,7 @@ def test_other_object_stores_name_their_package(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     monkeypatch.setitem(sys.modules, "gcsfs.core", None)  # another test may have imported it
 
-    with pytest.raises(Unsupported, match=r"pip install 'limnos\[gcs\]'"):
+    with pytest.raises(Unsupported, match=r"pip install -e '\.\[gcs\]'"):
         store_for("gs://bucket/x", {})
 
 
@@ -287,7 +288,7 @@ def test_every_object_store_names_a_package() -> None:
     """Each scheme that locations know has words for a missing package."""
     from limnos.files.locations import OBJECT_STORES
 
-    assert set(OBJECT_STORES.values()) == set(remote._PACKAGES)
+    assert set(OBJECT_STORES.values()) == {*SCHEME_EXTRAS, "oss"}
 
 
 def test_files_are_listed_linked_and_moved(files: FileStore) -> None:

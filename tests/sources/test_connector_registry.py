@@ -35,7 +35,7 @@ def test_a_part_that_is_not_installed_is_named(
     monkeypatch.setitem(sys.modules, library, None)
 
     check_source(provider, properties, limits=LIMITS)
-    with pytest.raises(Unsupported, match=rf"pip install '\.\[{extra}\]'"):
+    with pytest.raises(Unsupported, match=rf"pip install -e '\.\[{extra}\]'"):
         open_source(provider, properties, limits=LIMITS)
 
 

@@ -94,10 +94,10 @@ class Built(NamedTuple):
 
 
 def database_of(settings: Settings) -> str:
-    """Return the store's address: a `postgresql://` URL, or the path of an SQLite file."""
-    url = settings.database.url
-    if url is None:
+    """Return the store's address: a `postgresql://` URL, with its password, or the path of an SQLite file."""
+    if settings.database.url is None:
         return str(Path(settings.server.data).absolute() / DATABASE_FILE)
+    url = settings.database.url.reveal()
     if url.startswith("sqlite:"):
         return unquote(urlsplit(url).path)
     return url
@@ -127,7 +127,7 @@ def allowed_of(settings: Settings) -> Allowed:
     inner = [root_of(f"{path}/warehouse") for path in kept]
     opened = dict.fromkeys([*inner, *([] if any(is_within(path, [warehouse]) for path in kept) else [warehouse])])
     roots = dict.fromkeys((warehouse, *inner, *map(root_of, settings.storage.allowed_roots)))
-    named = [told[name] for told in settings.storage.named.values() for name in ENDPOINTS if name in told]
+    named = [told[name].reveal() for told in settings.storage.named.values() for name in ENDPOINTS if name in told]
     endpoints = tuple(dict.fromkeys([*settings.storage.allowed_endpoints, *named]))
     return Allowed(tuple(roots), endpoints, tuple(kept), tuple(opened))
 
@@ -137,7 +137,7 @@ def storages_of(settings: Settings) -> Storages:
     told, is_own = settings.storage, not is_shared(settings)
     own = Path(settings.server.data) / KEY_FILE if is_own and not told.keys else None
     keys = Keys(
-        tuple(map(key_of, told.keys)),
+        tuple(key_of(each.reveal()) for each in told.keys),
         file=own if told.key_file is None else Path(told.key_file),
         makes=told.key_file is None,
     )
@@ -146,7 +146,8 @@ def storages_of(settings: Settings) -> Storages:
         log.warning(
             "secrets of catalogs are not sealed in the database: set storage.key_file or storage.keys to the same on every node"
         )
-    return Storages(named_of(told.named), keys)
+    opened = {name: {key: text.reveal() for key, text in each.items()} for name, each in told.named.items()}
+    return Storages(named_of(opened), keys)
 
 
 def is_shared(settings: Settings) -> bool:

@@ -20,10 +20,12 @@ from limnos.app.certificates import certificates_of
 from limnos.app.engine_files import engine_notes
 from limnos.app.engines import has_engine
 from limnos.app.listening import can_listen, listen, listen_together, url_of
+from limnos.app.packages import require_driver, require_packages
 from limnos.app.serving import serve, settle_memory
 from limnos.app.trouble import shown, told
 from limnos.app.upkeep import LEASE_MS
 from limnos.app.workers import Workers
+from limnos.config.secrets import secrets_of
 from limnos.model.errors import CannotStart
 from limnos.model.permits import upkeep_permit
 from limnos.services.janitors import JANITOR, JanitorPayload, janitor_run
@@ -42,10 +44,9 @@ log = get_logger("limnos.server")
 
 def start(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code."""
-    configure(settings.log.level, settings.log.format)
-    if settings.log.level != "debug":
-        logging.getLogger("alembic").setLevel(logging.WARNING)  # what it migrates, it tells at length
+    _configure_logs(settings)
     with told(settings, database_of(settings)) as begun:
+        require_packages(settings)
         certificates = certificates_of(settings)
         count = settings.server.workers
         groups = [listen(settings)] if count == 1 else listen_together(settings, count)
@@ -63,10 +64,17 @@ def start(settings: Settings) -> int:
     return 0
 
 
+def _configure_logs(settings: Settings) -> None:
+    configure(settings.log.level, settings.log.format, hidden=secrets_of(settings))
+    if settings.log.level != "debug":
+        logging.getLogger("alembic").setLevel(logging.WARNING)  # what it migrates, it tells at length
+
+
 def check(settings: Settings) -> list[CannotStart]:
     """Look whether a server could start: every trouble that it would meet."""
+    _configure_logs(settings)
     problems: list[CannotStart] = []
-    for look in (can_listen, certificates_of, _can_write, _can_open):
+    for look in (can_listen, certificates_of, require_packages, _can_write, _can_open):
         try:
             with told(settings, database_of(settings)):
                 look(settings)
@@ -106,7 +114,9 @@ def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = 
     `restored`: it was put back from a backup, so no node may go on with what it knows, and no id may come back;
     and as nobody can tell which tokens were revoked since, they all are, unless `keeps_tokens`.
     """
+    _configure_logs(settings)
     with told(settings, database_of(settings)):
+        require_driver(settings)
         make_data_directory(settings)
         before, after = migrate_store(database_of(settings))
     done = f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
@@ -119,7 +129,7 @@ def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = 
 
 def janitor(settings: Settings, *, dry_run: bool) -> list[str]:
     """Do the janitor's round now, or only list what it would take away; returns the paths."""
-    configure(settings.log.level, settings.log.format)
+    _configure_logs(settings)
     with told(settings, database_of(settings)):
         make_data_directory(settings)
         return asyncio.run(_clean(settings, dry_run=dry_run))

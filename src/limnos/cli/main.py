@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError
 
 from limnos import __version__
 from limnos.cli import failures
+from limnos.cli.hidden import secrets_given
 from limnos.cli.hints import Typed
 from limnos.cli.output import Format, format_of
+from limnos.model.secrets import hide_secrets
 
 COMMANDS = {
     "server": "Start a server, or check, migrate and configure one.",
@@ -154,18 +157,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return int(failures.ExitCode.INTERRUPTED)
     except CycloptsError as error:
-        return _fail(failures.usage(str(error), _command(tokens)), shape)
-    except Exception as error:
+        return _fail(failures.usage(str(error), _command(tokens)), shape, tokens)
+    except Exception as error:  # noqa: BLE001 - what nobody foresaw is reported below
         failure = failures.failure_of(error, Typed(tokens))
         if failure is None:
-            raise
-        return _fail(failure, shape)
+            return _report(error, shape, tokens)
+        return _fail(failure, shape, tokens)
     return result if isinstance(result, int) else 0
 
 
-def _fail(failure: failures.Failure, shape: Format) -> int:
-    print(failures.render(failure, shape), file=sys.stderr)
+def _fail(failure: failures.Failure, shape: Format, tokens: Sequence[str]) -> int:
+    """Say what failed, without the secrets that the command was given."""
+    text = hide_secrets(failures.render(failure, shape), secrets_given(tokens, os.environ))
+    print(text, file=sys.stderr)
     return int(failure.exit_code)
+
+
+def _report(error: Exception, shape: Format, tokens: Sequence[str]) -> int:
+    """Print an exception that nobody foresaw, without local variables and secrets, and ask for a report."""
+    lines = "".join(traceback.format_exception(error))
+    print(hide_secrets(lines, secrets_given(tokens, os.environ)), end="", file=sys.stderr)
+    return _fail(failures.unforeseen(error), shape, tokens)
 
 
 def _command(tokens: Sequence[str]) -> str:

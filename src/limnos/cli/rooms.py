@@ -9,7 +9,7 @@ import importlib
 from types import ModuleType
 
 from limnos.cli.failures import StoppedError
-from limnos.cli.hints import of_extra
+from limnos.model.extras import extra_of, install_hint
 
 
 def room(module: str, *, extra: str) -> ModuleType:
@@ -19,4 +19,7 @@ def room(module: str, *, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "limnos":
             raise
-        raise StoppedError(f"this needs '{error.name}', which is not installed", hint=of_extra(extra)) from error
+        extras = extra.split(",")
+        missing = extra_of(error.name or "")
+        hint = install_hint(*extras, *([missing] if missing and missing not in extras else []))
+        raise StoppedError(f"this needs '{error.name}', which is not installed", hint=hint) from error

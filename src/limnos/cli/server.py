@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -41,7 +41,9 @@ class Flags:
     ] = ()
     certificate: Annotated[str | None, Parameter(help="PEM file of the server's certificate: it speaks TLS.")] = None
     key: Annotated[str | None, Parameter(help="PEM file of the certificate's key.")] = None
-    database: Annotated[str | None, Parameter(help="postgresql:// URL of a shared store; else an SQLite file.")] = None
+    database: Annotated[str | None, Parameter(help="postgresql:// URL of a shared store; else an SQLite file.")] = (
+        field(default=None, repr=False)
+    )
     config: Annotated[Path | None, Parameter(help="TOML file with settings.")] = None
     access: Annotated[Literal["on", "off"] | None, Parameter(help="Whether roles and owners decide.")] = None
     admin: Annotated[str | None, Parameter(help="The first service admin.")] = None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from limnos.client.errors import ArgumentError, NotFoundError
 from limnos.client.flow import Awaited, Blocking, Scope
 from limnos.client.lance import LanceTables
+from limnos.model.extras import install_hint
 from limnos.names import display
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from limnos.client.values import LanceTable
 
 METALAKE = "x-limnos-metalake"
-_INSTALL = {"lance": "pip install 'limnos[lance]'", "lancedb": "pip install lancedb"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,8 @@ def _library(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise ImportError(
-            f"This needs the library {name}, which is not installed: {_INSTALL[name]}", name=name
-        ) from None
+        hint = install_hint("lance") if name == "lance" else f"pip install {name}"
+        raise ImportError(f"This needs the library {name}, which is not installed: {hint}", name=name) from None
 
 
 class Lance(LanceTables[Blocking]):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from limnos.config.settings import ConfigError, Settings, keys
+from limnos.config.settings import ConfigError, Settings, is_secret, keys
 
 PREFIX = "LIMNOS__"
 
@@ -140,7 +140,7 @@ def _build(winners: Mapping[str, _Value], origins: Mapping[str, str]) -> Setting
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError("\n".join(_explain(error, origins))) from error
+        raise ConfigError("\n".join(_explain(error, origins))) from None  # what pydantic says repeats values
 
 
 def _explain(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str]:
@@ -148,11 +148,13 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str
         key = ".".join(str(part) for part in problem["loc"][:2])
         text = problem["msg"].removeprefix("Value error, ")
         if key in origins:
-            yield f"setting '{key}' ({origins[key]}): {text}{_got(problem['type'], problem['input'])}"
+            yield f"setting '{key}' ({origins[key]}): {text}{_got(key, problem['type'], problem['input'])}"
         else:
             yield text
 
 
-def _got(kind: str, value: object) -> str:
+def _got(key: str, kind: str, value: object) -> str:
     """Repeat the value unless the message of our own already does, or it might hold a secret."""
-    return "" if kind == "value_error" or "://" in str(value) else f", not {value!r}"
+    if kind == "value_error" or "://" in str(value) or is_secret(key):
+        return ""
+    return f", not {value!r}"

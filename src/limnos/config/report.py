@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from limnos.config.loading import FLAGS, PREFIX, Loaded
-from limnos.config.settings import keys, sections
+from limnos.config.settings import is_secret, keys, sections
+from limnos.model.secrets import Secret
 
 MASK = "*****"
 _SECRET_WORDS = ("password", "secret", "token")
@@ -34,15 +34,18 @@ def rows(loaded: Loaded) -> tuple[Row, ...]:
     found = []
     for key in keys():
         section, _, name = key.partition(".")
-        value = shown(sections()[section].model_fields[name], dump[section][name])
+        value = dump[section][name]
+        value = shown(getattr(getattr(loaded.settings, section), name)) if is_secret(key) else mask(value)
         found.append(Row(key=key, value=value, origin=loaded.origins[key]))
     return tuple(found)
 
 
-def shown(field: FieldInfo, value: object) -> object:
-    """Show a setting: of one that is secret, that it is set, and its names where it has some."""
-    if field.repr or not value:
-        return mask(value)
+def shown(value: object) -> object:
+    """Show a setting that is secret: that it is set, the address of a URL, and its names where it has some."""
+    if isinstance(value, Secret):
+        return mask(value.reveal()) if "://" in value.reveal() else MASK
+    if not value:
+        return value
     return ", ".join(value) if isinstance(value, dict) else MASK
 
 
@@ -54,11 +57,13 @@ def mask(value: object) -> object:
     user, at, host = url.netloc.rpartition("@")
     name, colon, _ = user.partition(":")
     netloc = f"{name}:{MASK}@{host}" if colon else f"{user}{at}{host}"
-    pairs = [(key, MASK if _is_secret(key) else text) for key, text in parse_qsl(url.query, keep_blank_values=True)]
+    pairs = [
+        (key, MASK if _is_secret_name(key) else text) for key, text in parse_qsl(url.query, keep_blank_values=True)
+    ]
     return urlunsplit(url._replace(netloc=netloc, query=urlencode(pairs, quote_via=quote, safe="*/:,")))
 
 
-def _is_secret(key: str) -> bool:
+def _is_secret_name(key: str) -> bool:
     return any(word in key.lower() for word in _SECRET_WORDS)
 
 

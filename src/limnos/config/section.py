@@ -11,4 +11,4 @@ from pydantic import BaseModel, ConfigDict
 class Section(BaseModel):
     """A group of settings: frozen, unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)

@@ -19,10 +19,12 @@ from limnos.config.access import Access, Oidc, User
 from limnos.config.audit import Audit
 from limnos.config.machine import memory_bytes
 from limnos.config.planning import Planning
+from limnos.config.secrets import SecretText, holds_secret, open_passwords
 from limnos.config.section import Section
 from limnos.config.storage import Sources, Storage
 from limnos.config.values import Root, Words, is_loopback, split_listen
 from limnos.model.errors import LimnosError
+from limnos.model.secrets import Secret
 from limnos.names.logical import check_separator
 from limnos.names.path import check_catalog_name, check_metalake_name, check_part
 
@@ -68,13 +70,21 @@ def _origin(text: str) -> str:
     )
 
 
-def _url(url: str) -> str:
+def _url(given: Secret) -> Secret:
+    url = given.reveal()
     if url.startswith("postgres://"):  # as libpq, and whoever copies from its documents, writes it
         url = f"postgresql://{url.removeprefix('postgres://')}"
-    scheme = urlsplit(url).scheme
-    if scheme not in SCHEMES:
-        raise ValueError(f"the scheme '{scheme}' is not supported; write postgresql://user@host/name or sqlite:///file")
-    return url
+    scheme, mark, _ = url.partition(":")
+    if not mark or not url.startswith(tuple(f"{each}:" for each in SCHEMES)):
+        named = f"the scheme '{scheme}' is not supported" if url.startswith(f"{scheme}://") else "it is no database URL"
+        raise ValueError(f"{named}; write postgresql://user@host/name or sqlite:///file")
+    try:
+        urlsplit(url).port  # noqa: B018 - reading it checks it
+    except ValueError:
+        raise ValueError(
+            "it is no URL: write a password's : / ? # [ ] @ and % as %3A %2F %3F %23 %5B %5D %40 %25, and the port as a number"
+        ) from None
+    return Secret(url)
 
 
 def _view_bytes(count: int) -> int:
@@ -182,7 +192,7 @@ class Tls(Section):
 class Database(Section):
     """Which store the server uses."""
 
-    url: Annotated[str, AfterValidator(_url)] | None = Field(
+    url: Annotated[SecretText, AfterValidator(_url)] | None = Field(
         default=None,
         description="postgresql:// or sqlite:// URL of the store. Unset: an SQLite file under `server.data`.",
     )
@@ -537,7 +547,7 @@ class Spark(Section):
 class Settings(BaseSettings):
     """Every setting, checked and frozen. Build it with `loading.load`."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
 
     server: Server = Server()
     tls: Tls = Tls()
@@ -574,6 +584,14 @@ class Settings(BaseSettings):
         return (init_settings,)
 
     @model_validator(mode="after")
+    def _shows_no_password(self) -> Settings:
+        if named := list(dict.fromkeys(open_passwords(self))):
+            raise ValueError(
+                f"setting '{named[0]}' holds a password inside a URL, and its value is shown in logs and reports: leave user and password out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _listens_safely(self) -> Settings:
         if self.server.listen is None or self.server.insecure_listen:
             return self
@@ -601,3 +619,11 @@ def sections() -> dict[str, type[Section]]:
 def keys() -> tuple[str, ...]:
     """Name every setting as `section.key`, in the order of the documents."""
     return tuple(f"{name}.{key}" for name, model in sections().items() for key in model.model_fields)
+
+
+def is_secret(key: str) -> bool:
+    """Say whether a setting, `section.key`, is of a type that hides its text."""
+    section, _, name = key.partition(".")
+    model = sections().get(section)
+    field = None if model is None else model.model_fields.get(name)
+    return field is not None and holds_secret(field.annotation, field.metadata)

@@ -13,9 +13,11 @@ from urllib.parse import urlsplit
 from pydantic import Field, PositiveFloat
 from pydantic.functional_validators import AfterValidator, BeforeValidator
 
+from limnos.config.secrets import SecretText
 from limnos.config.section import Section
 from limnos.config.values import Root, Words, root, split_listen
 from limnos.model.sealed import key_of
+from limnos.model.secrets import Secret
 
 
 def _warehouse(text: str) -> str:
@@ -44,9 +46,9 @@ def _endpoint(text: str) -> str:
     return text
 
 
-def _key(text: str) -> str:
-    key_of(text)
-    return text
+def _key(given: Secret) -> Secret:
+    key_of(given.reveal())
+    return given
 
 
 def _named(value: object) -> object:
@@ -98,14 +100,12 @@ class Storage(Section):
         description="File of mode 600 with the keys that seal catalogs' secrets in the database, 32 bytes in base64 a line; the last one seals, all "
         "open. Unset: `secrets.key` in `server.data`, which a server on SQLite makes itself; on PostgreSQL secrets are not sealed then.",
     )
-    keys: Annotated[tuple[Annotated[str, AfterValidator(_key)], ...], Words] = Field(
+    keys: Annotated[tuple[Annotated[SecretText, AfterValidator(_key)], ...], Words] = Field(
         default=(),
-        repr=False,
         description="The same keys in place of a file, separated by commas, as secrets of a platform come.",
     )
-    named: Annotated[dict[str, dict[str, str]], BeforeValidator(_named)] = Field(
+    named: Annotated[dict[str, dict[str, SecretText]], BeforeValidator(_named)] = Field(
         default_factory=dict,
-        repr=False,
         description="Storages that catalogs name by their property `storage`, in the file as `[storage.NAME]`: `locations`, `metalakes`, and "
         "properties as a catalog has them; in the environment as JSON.",
     )

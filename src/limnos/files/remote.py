@@ -20,16 +20,11 @@ from limnos.files import trouble
 from limnos.files.entries import Entry
 from limnos.files.locations import parse
 from limnos.model.errors import BadRequest, MissingFile, Unsupported
+from limnos.model.extras import SCHEME_EXTRAS, extra_of, missing_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_PACKAGES: Final = {
-    "s3": "pip install 'limnos[s3]'",
-    "gs": "pip install 'limnos[gcs]'",
-    "abfs": "pip install 'limnos[adls]'",
-    "oss": "pip install ossfs",
-}
 _S3_NAMES: Final = {
     "endpoint": ("s3.endpoint", "s3-endpoint"),
     "access_key_id": ("s3.access-key-id", "s3-access-key-id"),
@@ -318,8 +313,14 @@ def _class_of(scheme: str) -> _FileSystemClass:
 
         return cast("_FileSystemClass", fsspec.get_filesystem_class(scheme))
     except ImportError as error:
-        command = _PACKAGES.get(scheme, "pip install 'limnos[server]'")
-        raise Unsupported(f"Locations {scheme}:// need a package that is not installed here: {command}.") from error
+        raise Unsupported(_missing(scheme, error)) from error
+
+
+def _missing(scheme: str, error: ImportError) -> str:
+    need = f"Locations {scheme}:// need"
+    if scheme == "oss":
+        return f"{need} a package that is not installed here: pip install ossfs"
+    return missing_part(need, (extra_of(error.name or "") or SCHEME_EXTRAS.get(scheme, "server"),))
 
 
 def _s3_arguments(options: Mapping[str, str]) -> dict[str, object]:

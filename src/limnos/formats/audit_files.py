@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from limnos.model.errors import Unsupported
+from limnos.model.extras import missing_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ def file_of(lines: Sequence[Line]) -> bytes:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise Unsupported("Parquet needs a package that is not installed here: pip install 'limnos[audit]'") from None
+        raise Unsupported(missing_part("Parquet needs", ("audit",))) from None
     columns = {name: pa.array([getattr(each, name) for each in lines], pa.int64()) for name in _NUMBERS}
     columns["at"] = pa.array([each.at for each in lines], pa.timestamp("ms", tz="UTC"))
     columns |= {name: pa.array([getattr(each, name) for each in lines], pa.string()) for name in _TEXTS}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from limnos.model.extras import install_hint
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE
 
@@ -50,8 +51,7 @@ class NoEngine:
         """Refuse, in words that say what to do."""
         raise SqlppError(
             NO_ENGINE,
-            f"A statement over data ({job.kind}) needs an engine, and this server has none: install the extra 'spark' "
-            "(pip install 'limnos[spark]')",
+            f"A statement over data ({job.kind}) needs an engine, and this server has none: {install_hint('spark')}",
         )
 
     async def cancel(self, _job_id: str) -> None:

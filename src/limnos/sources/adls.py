@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.model.errors import BadRequest, StorageFailed, Unavailable, Unsupported
+from limnos.model.extras import missing_part
 from limnos.model.sealed import keys_of
 from limnos.sources.credentials import Rights, away, stated
 
@@ -145,9 +146,7 @@ def signed(account: AdlsAccount, told: Mapping[str, str]) -> AdlsSignature:
         from azure.core.exceptions import AzureError  # noqa: PLC0415 - of the extra `adls`
         from azure.storage.filedatalake import generate_directory_sas  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise Unsupported(
-            "To give out signatures for tables needs a package that is not installed here: pip install 'limnos[adls]'"
-        ) from error
+        raise Unsupported(missing_part("To give out signatures for tables needs", ("adls",))) from error
     now_s = int(time.time())
     starts, ends = (datetime.fromtimestamp(at, UTC) for at in (now_s - _EARLIER_S, now_s + LIFE_S))
     try:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from limnos.model.errors import BadRequest, StorageFailed, Unavailable, Unsupported
+from limnos.model.extras import missing_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -214,9 +215,7 @@ def _client(role: Role) -> _Sts:
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
         from botocore.session import Session  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise Unsupported(
-            "To give out credentials for tables needs a package that is not installed here: pip install 'limnos[s3]'"
-        ) from error
+        raise Unsupported(missing_part("To give out credentials for tables needs", ("s3",))) from error
     config = Config(
         connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=_READ_TIMEOUT_S, retries={"mode": "standard", "total_max_attempts": 2},
     )  # fmt: skip

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.model.errors import BadRequest, StorageFailed, Unavailable, Unsupported
+from limnos.model.extras import missing_part
 from limnos.model.sealed import keys_of
 from limnos.sources.credentials import Rights, away, stated
 
@@ -160,9 +161,7 @@ def narrowed(account: GcsAccount, policy: str) -> GcsToken:
         from google.auth.transport.requests import Request  # noqa: PLC0415 - as above
         from google.oauth2 import sts  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise Unsupported(
-            "To give out tokens for tables needs a package that is not installed here: pip install 'limnos[gcs]'"
-        ) from error
+        raise Unsupported(missing_part("To give out tokens for tables needs", ("gcs",))) from error
     request = partial(Request(), timeout=_TIMEOUT_S)
     exchange = _EXCHANGE if account.endpoint is None else f"{account.endpoint.rstrip('/')}/v1/token"
     try:

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.etree import ElementTree as ET
 
 from limnos.model.errors import BadRequest, Forbidden, Unsupported
+from limnos.model.extras import missing_part
 from limnos.sources.credentials import S3_ENDPOINT, stated
 
 if TYPE_CHECKING:
@@ -309,6 +310,4 @@ def signed(asked: Asked, keys: StoreKeys, *, region: str) -> dict[str, list[str]
 
 
 def _not_installed() -> Unsupported:
-    return Unsupported(
-        "To sign requests to object stores needs a package that is not installed here: pip install 'limnos[s3]'"
-    )
+    return Unsupported(missing_part("To sign requests to object stores needs", ("s3",)))

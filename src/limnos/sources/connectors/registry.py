@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import sqlalchemy as sa
 
 from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.extras import missing_part
 from limnos.model.kinds import HIVE_PROVIDER, KAFKA_PROVIDER, MYSQL_PROVIDER, POSTGRESQL_PROVIDER, REST_PROVIDER
 from limnos.sources.connectors.addresses import database_url, http_url, metastore_addresses, require_allowed
 from limnos.sources.connectors.broker_settings import broker_settings
@@ -129,10 +130,7 @@ def _kafka_checked(properties: Mapping[str, str], limits: Limits) -> BrokerSetti
 
 
 def _lacks(provider: str, *, extra: str = "") -> Unsupported:
-    extra = extra or provider
-    return Unsupported(
-        f"Catalogs of provider {provider} need a part of this server: in its checkout run pip install '.[{extra}]'"
-    )
+    return Unsupported(missing_part(f"Catalogs of provider {provider} need", (extra or provider,)))
 
 
 def _hive(properties: Mapping[str, str], limits: Limits) -> BaseCatalog:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.formats.lance import is_local
 from limnos.model.errors import StorageFailed, Unsupported
+from limnos.model.extras import SCHEME_EXTRAS, extra_of, missing_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -43,10 +44,11 @@ class Storage:
             options["client_kwargs"] = {"region_name": region}
         try:
             return fsspec.filesystem(scheme, use_listings_cache=False, **({} if scheme == "file" else options))
-        except (ValueError, ImportError) as error:
-            raise Unsupported(
-                f"{self.root} is in a store that cannot be read here ({error}): install what reads it, as limnos[s3] does S3"
-            ) from error
+        except ImportError as error:
+            extra = extra_of(error.name or "") or SCHEME_EXTRAS.get(scheme, "s3")
+            raise Unsupported(missing_part(f"{self.root} needs", (extra,))) from error
+        except ValueError as error:
+            raise Unsupported(f"{self.root} is in a store that cannot be read here: {error}") from error
 
     def folders(self) -> list[str]:
         """Return the names of the folders in the root; none when the root is not there."""
@@ -98,6 +100,10 @@ class Storage:
     def _said(self, verb: str) -> Iterator[None]:
         try:
             yield
+        except Unsupported:
+            raise
+        except ModuleNotFoundError as error:
+            raise Unsupported(missing_part(f"{self.root} needs", (extra_of(error.name or "") or "server",))) from error
         except Exception as error:  # each store has kinds of its own
             raise StorageFailed(
                 f"Cannot {verb} {self.root}: {str(error) or type(error).__name__}. Check it, and the credentials"

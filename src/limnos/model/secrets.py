@@ -1,0 +1,106 @@
+"""Secrets as values that are not printed by accident, and texts from which secrets are taken out.
+
+May import the standard library. Must not know where a secret comes from, nor what it opens.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterable
+from typing import Final, NoReturn
+from urllib.parse import unquote
+
+MASK: Final = "***"
+"""What is printed in the place of a secret."""
+NAMES: Final = r"secret|passw|passphrase|pwd|token|credential|api[_-]?key|access[_-]?key|signature"
+"""What the name of a parameter holds whose value is a secret."""
+KNOWN_LEAST: Final = 4
+"""A known text that is shorter is not looked for: it would be found inside of ordinary words."""
+_USERINFO: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/?#@\s:'\"]*:)[^/?#@\s'\"]+(?=@)")
+_QUERY: Final = re.compile(rf"([?&;][^=&;?\s]*(?:{NAMES}|\bsig\b)[^=&;?\s]*=)[^&;#\s'\"]+", re.IGNORECASE)
+_FIELD: Final = re.compile(r"(\b(?:ssl)?(?:password|passwd|pwd)(?:=|['\"]:\s?)['\"]?)[^\s'\",;&)}]+", re.IGNORECASE)
+_HEADER: Final = re.compile(r"\b((?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{16,}")
+_OWN_TOKEN: Final = re.compile(r"\blim_[A-Za-z0-9]+_[A-Za-z0-9_-]{8,}")
+_ADDRESS: Final = re.compile(r"(?s)([a-zA-Z][a-zA-Z0-9+.-]*://)(.*)@")
+
+
+class Secret:
+    """A text that `repr`, `str`, `format`, tracebacks and JSON show as `***`; `reveal` returns it.
+
+    Two secrets with one text are equal. A secret cannot be pickled: what leaves the process is revealed on purpose.
+    """
+
+    __slots__ = ("__text",)
+
+    def __init__(self, text: str) -> None:
+        self.__text = text
+
+    def reveal(self) -> str:
+        """Return the text, for whoever opens something by it."""
+        return self.__text
+
+    def __repr__(self) -> str:
+        return MASK
+
+    def __str__(self) -> str:
+        return MASK
+
+    def __format__(self, _format: str) -> str:
+        return MASK
+
+    def __bool__(self) -> bool:
+        return bool(self.__text)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(self.__text.encode(), other.__text.encode())
+
+    def __hash__(self) -> int:
+        return hash((Secret, self.__text))
+
+    def __copy__(self) -> Secret:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Secret:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not pickled: call reveal() where its text must leave the process")
+
+
+def passwords_of_url(url: str) -> tuple[str, ...]:
+    """Return the passwords inside a URL, as they are spelled there and decoded; also those of a URL that is not well-formed.
+
+    A password that stands in the rest of the URL, too, is left out: to hide it would hide a host or a database.
+    """
+    found = [each[0].removeprefix(each[1]) for each in _QUERY.finditer(url)]
+    rest = _QUERY.sub(r"\1", url)
+    if address := _ADDRESS.match(url):
+        user, _, password = address[2].partition(":")
+        found.append(password)
+        rest = f"{address[1]}{user}@{rest.rpartition('@')[2]}"
+    return tuple(
+        dict.fromkeys(
+            text for each in found for text in (each, unquote(each)) if len(text) >= KNOWN_LEAST and text not in rest
+        )
+    )
+
+
+def hide_secrets(text: str, known: Iterable[str] = ()) -> str:
+    """Return a text for people or logs with `***` in the place of secrets.
+
+    Passwords inside URLs and database addresses, credentials of requests and the server's own tokens are recognized by their form.
+
+    Args:
+        text: What is about to be printed.
+        known: Texts that are secret; each occurrence is replaced.
+    """
+    for secret in sorted(known, key=len, reverse=True):
+        if len(secret) >= KNOWN_LEAST:
+            text = text.replace(secret, MASK)
+    if "://" in text:
+        text = _QUERY.sub(rf"\1{MASK}", _USERINFO.sub(rf"\1{MASK}", text))
+    text = _FIELD.sub(rf"\1{MASK}", text)
+    return _OWN_TOKEN.sub(MASK, _HEADER.sub(rf"\1{MASK}", text))

@@ -1,0 +1,186 @@
+"""Every module imports at its top only what the extras that it is for bring: a wheel with one extra alone works.
+
+What is imported inside a function, below TYPE_CHECKING or where its absence is handled may be missing. `conformance/installs`
+shows the same by installing the wheel.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+NEEDS: Mapping[str, frozenset[str]] = {
+    module: frozenset(extras.split())
+    for module, extras in {
+        "limnos": "", "limnos.pipeline": "pipelines", "limnos.pipeline.engine": "spark", "limnos.pipeline.run": "spark",
+        "limnos.pipeline.demo": "server spark demo", "limnos.engine": "spark", "limnos.spark": "spark", "limnos.spark.lance": "spark lance",
+        "limnos.access": "server", "limnos.app": "server", "limnos.files": "server", "limnos.formats": "server", "limnos.http": "server",
+        "limnos.services": "server", "limnos.sources": "server", "limnos.store": "server", "limnos.telemetry": "server",
+        "limnos.view": "server", "limnos.model.proto": "server", "limnos.model.records": "server",
+        "limnos.app.lance_adapter": "server lance", "limnos.sources.lance": "server lance",
+        "limnos.store.asking": "server postgres", "limnos.store.lines": "server postgres", "limnos.store.postgres": "server postgres",
+        "limnos.store.postgres_snapshots": "server postgres", "limnos.store.readers": "server postgres",
+        "limnos.store.trouble": "server postgres", "limnos.store.pairs_lmdb": "server records",
+        "limnos.sources.connectors.brokers": "server kafka", "limnos.sources.connectors.broker_failures": "server kafka",
+        "limnos.sources.connectors.metastore": "server hive", "limnos.sources.connectors.metastore_failures": "server hive",
+        "limnos.sources.connectors.metastore_tables": "server hive", "limnos.sources.connectors.mysql": "server mysql",
+    }.items()
+}  # fmt: skip
+"""The extras that each module is for; the longest name counts, and what is not named works in the base install."""
+SHARED = {"google.protobuf": "protobuf", "google.auth": "google-auth", "google.oauth2": "google-auth"}
+"""Packages of a name space that several distributions share."""
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name, migrations and generated code left out."""
+    found = {}
+    for file in (SOURCE / "limnos").rglob("*.py"):
+        name = ".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+        if "migrations" not in name and not name.endswith("_pb2"):
+            found[name] = file
+    return found
+
+
+def needs(module: str, table: Mapping[str, frozenset[str]] = NEEDS) -> frozenset[str]:
+    """The extras that a module is for."""
+    parts = module.split(".")
+    return next(table[name] for end in range(len(parts), 0, -1) if (name := ".".join(parts[:end])) in table)
+
+
+def imported_at_top(tree: ast.AST) -> Iterator[str]:
+    """Give the modules that are imported when a module is, `from a import b` as `a.b`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            or _is_for_types(node)
+            or (isinstance(node, ast.Try) and any(_takes_absence(each) for each in node.handlers))
+        ):
+            continue
+        else:
+            yield from imported_at_top(node)
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _takes_absence(handler: ast.ExceptHandler) -> bool:
+    return (
+        handler.type is not None and re.search("ImportError|ModuleNotFoundError", ast.unparse(handler.type)) is not None
+    )
+
+
+@cache
+def brought(extras: frozenset[str]) -> frozenset[str]:
+    """The distributions that an installation with these extras alone has, by their names."""
+    found: set[tuple[str, frozenset[str]]] = set()
+
+    def add(name: str, wanted: frozenset[str]) -> None:
+        key = (name.lower().replace("_", "-"), wanted)
+        if key in found:
+            return
+        found.add(key)
+        try:
+            stated = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            return
+        for text in stated:
+            each = Requirement(text)
+            if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in {"", *wanted}):
+                add(each.name, frozenset(each.extras))
+
+    add("limnos", extras)
+    return frozenset(name for name, _ in found)
+
+
+@cache
+def owners_of_packages() -> Mapping[str, list[str]]:
+    """The distributions of each top package; to look is slow."""
+    return metadata.packages_distributions()
+
+
+def lacking(name: str, extras: frozenset[str], imports: Mapping[str, frozenset[str]], known: Iterable[str]) -> set[str]:
+    """Name the libraries that importing a module asks for and these extras do not bring, with who asks."""
+    owners, have, own = owners_of_packages(), brought(extras), set(known)
+    seen, open_, found = {name}, [name], set()
+    while open_:
+        module = open_.pop()
+        for wanted in imports.get(module, ()):
+            if wanted.startswith("limnos"):
+                inner = next((each for each in _above(wanted) if each in own), None)
+                for each in [] if inner is None else [*_above(inner)]:
+                    if each in own and each not in seen:
+                        seen.add(each)
+                        open_.append(each)
+            elif not _is_there(wanted, owners, have):
+                found.add(f"{module}: {wanted}")
+    return found
+
+
+def _above(module: str) -> list[str]:
+    parts = module.split(".")
+    return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+
+
+def _is_there(wanted: str, owners: Mapping[str, list[str]], have: frozenset[str]) -> bool:
+    top = wanted.partition(".")[0]
+    if top in sys.stdlib_module_names or top == "__future__":
+        return True
+    shared = next((SHARED[name] for name in _above(wanted) if name in SHARED), None)
+    return bool(have & ({shared} if shared else {each.lower().replace("_", "-") for each in owners.get(top, ())}))
+
+
+@pytest.fixture(scope="module")
+def imports() -> dict[str, frozenset[str]]:
+    """What each module imports at its top."""
+    return {
+        name: frozenset(imported_at_top(ast.parse(file.read_text(encoding="utf-8"))))
+        for name, file in modules().items()
+    }
+
+
+def test_modules_import_what_their_extras_bring(imports: dict[str, frozenset[str]]) -> None:
+    """No module asks at its top for a library that the extras which it is for do not bring."""
+    missing = {each for name in imports for each in lacking(name, needs(name), imports, imports)}
+
+    assert len(imports) > 800
+    assert missing == set()
+
+
+def test_a_library_that_is_not_brought_is_seen(imports: dict[str, frozenset[str]]) -> None:
+    """A driver planted at the top of a module of the server is named, from wherever it is reached."""
+    planted = {**imports, "limnos.store.snapshots": imports["limnos.store.snapshots"] | {"asyncpg"}}
+
+    assert lacking("limnos.store.sqlite", needs("limnos.store.sqlite"), planted, planted) == {
+        "limnos.store.snapshots: asyncpg"
+    }
+
+
+def test_commands_name_the_extras_that_their_rooms_need() -> None:
+    """Where a command asks for a room, it names extras that bring what the room is for."""
+    wrong, count = [], 0
+    for file in (SOURCE / "limnos" / "cli").glob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        constants = dict(re.findall(r'^(_?[A-Z]+) = "([\w.,]+)"$', text, re.MULTILINE))
+        for module, extra in re.findall(r'room\(("[\w.]+"|[A-Z]+), extra=("[\w,]+"|_?[A-Z]+)\)', text):
+            name, given = (constants[each] if each in constants else each.strip('"') for each in (module, extra))
+            count += 1
+            if name.startswith("limnos") and not brought(needs(name)) <= brought(frozenset(given.split(","))):
+                wrong.append(f"{file.name}: {name} needs {sorted(needs(name))}, not {given}")
+
+    assert count > 25
+    assert wrong == []

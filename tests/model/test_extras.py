@@ -1,0 +1,78 @@
+"""Hints for missing packages: right for a wheel as for a checkout, and of extras that there are."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from limnos.model import extras
+from limnos.model.extras import MODULE_EXTRAS, SCHEME_EXTRAS, checkout_of, extra_of, install_hint, missing_part
+
+ROOT = Path(__file__).parents[2]
+STATED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+BROUGHT = {"azure", "google.protobuf", "google.auth", "hive_metastore", "lance_namespace", "pyarrow"}
+"""Libraries that share a package's name with others, or come with what an extra states."""
+
+
+def test_an_installed_wheel_is_told_of_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has no checkout is told to install the package's extras, and of no checkout."""
+    installed = tmp_path / "lib" / "python3.11" / "site-packages" / "limnos" / "model" / "extras.py"
+    monkeypatch.setattr(extras, "__file__", str(installed))
+
+    assert install_hint("server", "spark") == "pip install 'limnos[server,spark]'"
+    assert missing_part("Locations s3:// need", ["s3"]) == (
+        "Locations s3:// need a package that is not installed here: pip install 'limnos[s3]'"
+    )
+
+
+def test_a_checkout_is_told_of_its_make() -> None:
+    """Who runs a checkout is told where it is and that `make setup` brings everything."""
+    told = f"in the checkout {ROOT} run: pip install -e '.[s3]' (or 'make setup', which brings everything)"
+
+    assert checkout_of(ROOT / "src" / "limnos" / "model" / "extras.py") == ROOT
+    assert install_hint("s3") == told
+
+
+def test_every_library_is_of_the_extra_that_states_it() -> None:
+    """Each library of the table is stated by the extra that the table names."""
+    owners = packages_distributions()
+    stated = {extra: {re.split(r"[\[><=]", each)[0].lower() for each in STATED[extra]} for extra in STATED}
+    wrong = [
+        module
+        for module, extra in MODULE_EXTRAS.items()
+        if module not in BROUGHT and not stated[extra] & {name.lower().replace("_", "-") for name in owners[module]}
+    ]
+
+    assert wrong == []
+    assert set(SCHEME_EXTRAS.values()) <= set(STATED)
+
+
+@pytest.mark.parametrize(
+    "module,expected",
+    [
+        ("psycopg", "postgres"),
+        ("google.auth.transport.requests", "gcs"),
+        ("google.protobuf", "server"),
+        ("json", None),
+        ("google", None),
+    ],
+)
+def test_the_extra_of_a_module_is_found(module: str, expected: str | None) -> None:
+    """The longest known name counts."""
+    assert extra_of(module) == expected
+
+
+def test_nobody_words_such_a_hint_alone() -> None:
+    """A hint to install an extra of the product is worded in one place."""
+    own = ROOT / "src" / "limnos" / "model" / "extras.py"
+    files = [file for file in (ROOT / "src" / "limnos").rglob("*.py") if file != own]
+    worded = re.compile(r"install (?:-e )?'(?:limnos|\.)\[")
+
+    found = [file.name for file in files if worded.search(file.read_text(encoding="utf-8"))]
+
+    assert len(files) > 500
+    assert found == []

@@ -1,0 +1,87 @@
+"""Secrets are not printed by accident, and passwords are taken out of texts."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+
+import pytest
+
+from limnos.model.secrets import Secret, hide_secrets, passwords_of_url
+
+
+def test_a_secret_shows_itself_to_nobody() -> None:
+    """However it is formatted, alone or inside of other values, a secret is `***`; only `reveal` returns it."""
+    secret = Secret("hunter2")
+
+    shown = [repr(secret), str(secret), f"{secret}", f"{secret!r:>9}", f"{secret:x}", repr([secret])]
+    shown.append(json.dumps(secret, default=str))
+
+    assert [text for text in shown if "hunter2" in text or "***" not in text] == []
+    assert secret.reveal() == "hunter2"
+
+
+def test_a_secret_is_not_pickled() -> None:
+    """A secret leaves the process by `reveal` alone; copies within it are the secret itself."""
+    secret = Secret("hunter2")
+
+    with pytest.raises(TypeError, match="reveal"):
+        pickle.dumps({"url": secret})
+    assert copy.deepcopy([secret])[0] is secret
+    assert not hasattr(secret, "__dict__")
+
+
+def test_secrets_are_compared_by_their_texts() -> None:
+    """Two secrets of one text are equal and count once; a text is no secret."""
+    assert {Secret("a"), Secret("a")} == {Secret("a")}
+    assert Secret("a") != Secret("b")
+    assert Secret("a") != "a"
+    assert (bool(Secret("")), bool(Secret("a"))) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "url,expected",
+    [
+        ("postgresql://ana:hunter2@h/d", ("hunter2",)),
+        ("postgresql://ana:hun%3Ater2@h/d", ("hun%3Ater2", "hun:ter2")),
+        ("postgresql://ana:hun/ter2@x@h/d", ("hun/ter2@x",)),
+        ("postgresql://h/d?user=ana&password=hunter2", ("hunter2",)),
+        ("https://ana@h/d", ()),
+        ("postgresql://postgres:postgres@h/postgres", ()),
+        ("s3://bucket/path", ()),
+    ],
+)
+def test_passwords_of_a_url_are_found(url: str, expected: tuple[str, ...]) -> None:
+    """A password is found as it is spelled and decoded, in a URL that is not well-formed, too; one that is a name as well is no secret."""
+    assert passwords_of_url(url) == expected
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("cannot open postgresql://ana:hunter2@h/d now", "cannot open postgresql://ana:***@h/d now"),
+        ('at "https://a:b@h/x?sig=c&y=1"', 'at "https://a:***@h/x?sig=***&y=1"'),
+        ("s3://b?X-Amz-Signature=abc&X-Amz-Date=1", "s3://b?X-Amz-Signature=***&X-Amz-Date=1"),
+        ("host=h password=hunter2 dbname=d", "host=h password=*** dbname=d"),
+        ("{'password': 'hunter2', 'a': 1}", "{'password': '***', 'a': 1}"),
+        ("Authorization: Bearer lim_7_abcdefghij", "Authorization: Bearer ***"),
+        ("token lim_7_abcdefghij of ana", "token *** of ana"),
+        ("a 2000-character one of them", "a 2000-character one of them"),
+        ("--token-file FILE or LIMNOS_TOKEN_FILE=FILE", "--token-file FILE or LIMNOS_TOKEN_FILE=FILE"),
+        ("http://127.0.0.1:8090/users/ana@example.com", "http://127.0.0.1:8090/users/ana@example.com"),
+        ("user or password: mend both", "user or password: mend both"),
+        (
+            "callers need not prove who they are (Basic believed)",
+            "callers need not prove who they are (Basic believed)",
+        ),
+    ],
+)
+def test_secrets_are_hidden_by_their_form(text: str, expected: str) -> None:
+    """Passwords, signatures and credentials are recognized; what only sounds like one stays."""
+    assert hide_secrets(text) == expected
+
+
+def test_known_secrets_are_hidden_wherever_they_stand() -> None:
+    """A known secret is replaced inside of any word, the longer one first; one of three letters is not looked for."""
+    assert hide_secrets("xhunter2000y hunter2 abc", ["hunter2", "hunter2000", "abc"]) == "x***y *** abc"
