@@ -130,7 +130,10 @@ def test_check_lists_problems(run: Run, rooms: SimpleNamespace) -> None:
     bad = run("server", "check")
 
     assert (good.code, good.result) == (0, [])
-    assert (bad.code, bad.result) == (1, [{"problem": "no directory", "why": "it is a file", "next": "name another"}])
+    assert (bad.code, bad.result) == (
+        1,
+        [{"problem": "no directory", "why": "it is a file", "next": "name another", "stops": True}],
+    )
 
 
 def test_check_tells_what_a_server_would_lack(run: Run, rooms: SimpleNamespace) -> None:

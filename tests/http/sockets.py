@@ -102,7 +102,7 @@ class Served:
         self.port = 0
         self.settings = Settings(
             server=Server(data=str(data), lane=lane, **settings),  # type: ignore[arg-type]
-            database=Database(url=database),
+            database=Database.model_validate({"url": database}),
         )
         self.server: uvicorn.Server | None = None
         self._up = threading.Event()

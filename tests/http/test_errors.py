@@ -16,7 +16,7 @@ from limnos.http.response import Response
 from limnos.model import errors
 from limnos.model.errors import LimnosError, StorageFailed
 
-UNEXPECTED = (LimnosError, errors.StateUnknown, errors.CannotStart)
+UNEXPECTED = (LimnosError, errors.StateUnknown, errors.CannotStart, errors.StartWarning)
 """What is answered 500 on purpose, and what no request meets."""
 
 

@@ -56,7 +56,7 @@ def served(folder: Path, kind: str, address: str) -> Iterator[Node]:
     """A node over the store. Nothing of it is old enough to go, and the files of its tables are elsewhere."""
     settings = Settings(
         server=Server(data=str(folder)),
-        database=Database(url=None if kind == "sqlite" else address),
+        database=Database.model_validate({"url": None if kind == "sqlite" else address}),
         iceberg=Iceberg(verify_metadata_file="never"),
         store=Store(change_retention_s=LONG_S, trash_retention_s=LONG_S, run_retention_s=LONG_S),
     )

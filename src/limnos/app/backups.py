@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limnos.app.building import database_of
-from limnos.store.backups import BadBackup, backup_restore, backup_write
+from limnos.app.sealed import lacking_keys, place_of_keys, told_keys
+from limnos.store.backups import BadBackup, backup_check, backup_restore, backup_write
+from limnos.store.sealed_keys import sealed_keys
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
@@ -18,17 +20,37 @@ if TYPE_CHECKING:
 def backup(settings: Settings, target: Path) -> str:
     """Copy the store to a file; says what was done. Raises BadBackup."""
     size = backup_write(_file_of(settings, "pg_dump --format=custom"), target)
-    return f"{target}: {size} bytes, whole, mode 600"
+    done = f"{target}: {size} bytes, whole, mode 600"
+    uses = sealed_keys(str(target))
+    if not uses:
+        return done
+    place, lacking = place_of_keys(settings), lacking_keys(settings, str(target))
+    done += (
+        f"\nSecrets in it are sealed. Keep a copy of the keys in {place}, apart from the backup: without them the secrets are"
+        f" lost. Keys: {', '.join(uses)}"
+    )
+    return f"{done}\nKeys that are not here either: {told_keys(lacking)}" if lacking else done
 
 
-def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bool) -> str:
-    """Put a backup in the store's place; says what was done. Raises BadBackup."""
+def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bool, without_keys: bool = False) -> str:
+    """Put a backup in the store's place; says what was done.
+
+    Raises BadBackup, with nothing changed, also when secrets of the backup are sealed under keys that are not here, unless `without_keys`.
+    """
     database = _file_of(settings, "pg_restore, then 'limnos server migrate --restored'")
+    backup_check(source, vouched=vouched)
+    lacking = lacking_keys(settings, str(source))
+    if lacking and not without_keys:
+        raise BadBackup(
+            f"Secrets in {source} are sealed under keys that {place_of_keys(settings)} does not have: {told_keys(lacking)}."
+            " Put the copy of the keys there first (one a line, mode 600), or give the secrets up: --without-keys"
+        )
     replaced, revoked = backup_restore(database, source, keeps_tokens=keeps_tokens, vouched=vouched)
     kept = f"; the store that was there is now {replaced}" if replaced else ""
     return (
         f"{source} is the store at {database}{kept}. Tokens revoked: {revoked}."
         " Users, roles and grants are as they were at the backup: take away again what was taken away since"
+        + (f"\nSecrets that cannot be opened, for want of keys: {told_keys(lacking)}" if lacking else "")
     )
 
 

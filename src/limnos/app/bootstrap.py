@@ -21,8 +21,10 @@ from limnos.services.context import Context
 from limnos.services.metalakes import metalake_create, metalakes_list
 from limnos.services.nested import checked_as, separator_settle
 from limnos.services.scene import Scope
+from limnos.services.secret_keys import keys_held
 from limnos.services.tokens import refuse_former, token_create
 from limnos.store.nesting import checked_read
+from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from limnos.services.context import Services
     from limnos.services.scene import Scene
 
+log = get_logger("limnos.storage")
 COMMENT = "Made on first start"
 TOKEN_FILE = "admin.token"  # noqa: S105 - a file name
 
@@ -41,6 +44,17 @@ async def bootstrap(services: Services, settings: Settings) -> None:
     if not settings.server.bare:
         await _fill(ctx, settings)
     await _ensure_token(ctx, Path(settings.server.data) / TOKEN_FILE)
+    await _tell_lacking_keys(ctx)
+
+
+async def _tell_lacking_keys(ctx: Context) -> None:
+    """Log a warning for each key under which secrets of the store are sealed and that is not here."""
+    held = await keys_held(ctx)
+    for key in held.lacking:
+        log.warning(
+            "secrets of the store are sealed under a key that is not here: put it back into the file of keys, or set them anew",
+            key=key, catalogs=held.catalogs.get(key, 0), webhooks=held.webhooks.get(key, 0),
+        )  # fmt: skip
 
 
 async def _settle_separator(services: Services) -> None:

@@ -132,14 +132,19 @@ def allowed_of(settings: Settings) -> Allowed:
     return Allowed(tuple(roots), endpoints, tuple(kept), tuple(opened))
 
 
+def key_file_of(settings: Settings) -> Path | None:
+    """Return the file of the keys that seal secrets; None where the settings give none, or the keys themselves."""
+    told = settings.storage
+    if told.key_file is not None:
+        return Path(told.key_file)
+    return None if is_shared(settings) or told.keys else Path(settings.server.data) / KEY_FILE
+
+
 def storages_of(settings: Settings) -> Storages:
     """Return how catalogs' files are reached, with the keys of secrets read, or made. Raises CannotStart, BadRequest for a location that is none."""
-    told, is_own = settings.storage, not is_shared(settings)
-    own = Path(settings.server.data) / KEY_FILE if is_own and not told.keys else None
+    told = settings.storage
     keys = Keys(
-        tuple(key_of(each.reveal()) for each in told.keys),
-        file=own if told.key_file is None else Path(told.key_file),
-        makes=told.key_file is None,
+        tuple(key_of(each.reveal()) for each in told.keys), file=key_file_of(settings), makes=told.key_file is None
     )
     keys.begin()
     if keys.current is None:

@@ -17,6 +17,7 @@ from limnos.model.errors import (
     LimnosError,
     NoSpace,
     StorageFailed,
+    StorageMisconfigured,
     Unavailable,
     Unsupported,
 )
@@ -40,6 +41,7 @@ REFUSALS: Mapping[str, Callable[[str], LimnosError]] = {
     InvalidTable.code: InvalidTable,
     Unsupported.code: Unsupported,
     StorageFailed.code: StorageFailed,
+    StorageMisconfigured.code: StorageMisconfigured,
     Unavailable.code: Unavailable,
     NoSpace.code: NoSpace,
 }

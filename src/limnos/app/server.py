@@ -21,6 +21,7 @@ from limnos.app.engine_files import engine_notes
 from limnos.app.engines import has_engine
 from limnos.app.listening import can_listen, listen, listen_together, url_of
 from limnos.app.packages import require_driver, require_packages
+from limnos.app.sealed import lacking_keys, place_of_keys, told_keys, warn_of_keys
 from limnos.app.serving import serve, settle_memory
 from limnos.app.trouble import shown, told
 from limnos.app.upkeep import LEASE_MS
@@ -71,7 +72,7 @@ def _configure_logs(settings: Settings) -> None:
 
 
 def check(settings: Settings) -> list[CannotStart]:
-    """Look whether a server could start: every trouble that it would meet."""
+    """Look whether a server could start: every trouble that it would meet, and as StartWarning what it would start with."""
     _configure_logs(settings)
     problems: list[CannotStart] = []
     for look in (can_listen, certificates_of, require_packages, _can_write, _can_open):
@@ -99,7 +100,10 @@ def _can_open(settings: Settings) -> None:
     if "://" not in database and not Path(database).parent.is_dir():
         return  # told already, as trouble of the directory
     revision = current_revision(database)
-    if revision in (None, head_revision()):
+    if revision == head_revision():
+        warn_of_keys(settings, database)
+        return
+    if revision is None:
         return
     raise CannotStart(
         f"The store {shown(database)} is not as this release needs it",
@@ -122,6 +126,9 @@ def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = 
     done = f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
     if not restored:
         return done
+    lacking = lacking_keys(settings, database_of(settings))
+    if lacking:
+        done = f"{done}; secrets are sealed under keys that {place_of_keys(settings)} lacks: {told_keys(lacking)}"
     renew_epoch(database_of(settings))
     revoked = 0 if keeps_tokens else revoke_tokens(database_of(settings))
     return f"{done}; every node reads the store afresh, and new ids follow all that were ever given; tokens revoked: {revoked}"

@@ -1,6 +1,6 @@
 """The entry point: find the command, run it, turn any failure into a message and an exit code.
 
-May import cyclopts and this room. Commands themselves are imported when they are called, so that `limnos --version`
+May import cyclopts, `model` for what is secret, and this room. Commands themselves are imported when they are called, so that `limnos --version`
 and `--help` answer at once.
 """
 
@@ -157,27 +157,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return int(failures.ExitCode.INTERRUPTED)
     except CycloptsError as error:
-        return _fail(failures.usage(str(error), _command(tokens)), shape, tokens)
+        return _fail(failures.usage(str(error), _command(tokens)), tokens, shape=shape)
     except Exception as error:  # noqa: BLE001 - what nobody foresaw is reported below
         failure = failures.failure_of(error, Typed(tokens))
         if failure is None:
-            return _report(error, shape, tokens)
-        return _fail(failure, shape, tokens)
+            return _report(error, tokens, shape=shape)
+        return _fail(failure, tokens, shape=shape)
     return result if isinstance(result, int) else 0
 
 
-def _fail(failure: failures.Failure, shape: Format, tokens: Sequence[str]) -> int:
+def _fail(failure: failures.Failure, tokens: Sequence[str], *, shape: Format) -> int:
     """Say what failed, without the secrets that the command was given."""
     text = hide_secrets(failures.render(failure, shape), secrets_given(tokens, os.environ))
     print(text, file=sys.stderr)
     return int(failure.exit_code)
 
 
-def _report(error: Exception, shape: Format, tokens: Sequence[str]) -> int:
+def _report(error: Exception, tokens: Sequence[str], *, shape: Format) -> int:
     """Print an exception that nobody foresaw, without local variables and secrets, and ask for a report."""
     lines = "".join(traceback.format_exception(error))
     print(hide_secrets(lines, secrets_given(tokens, os.environ)), end="", file=sys.stderr)
-    return _fail(failures.unforeseen(error), shape, tokens)
+    return _fail(failures.unforeseen(error), tokens, shape=shape)
 
 
 def _command(tokens: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """Bring in a room that the base install has not the libraries for.
 
-May import the standard library. Must not know what the rooms do.
+May import the standard library, and `model` for how extras are installed. Must not know what the rooms do.
 """
 
 from __future__ import annotations

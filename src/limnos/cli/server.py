@@ -16,6 +16,7 @@ from cyclopts import App, Parameter
 
 from limnos.cli.output import Format, format_of, show_rows
 from limnos.cli.rooms import room
+from limnos.model.errors import StartWarning
 
 if TYPE_CHECKING:
     from limnos.config import Loaded, Settings
@@ -106,18 +107,21 @@ def start(*, flags: Flags = NO_FLAGS) -> int:
 
 @app.command
 def check(*, flags: Flags = NO_FLAGS, output: Output = None) -> int:
-    """Look whether a server could start: settings, address, directory, store. Exit code 1 when something is wrong.
+    """Look whether a server could start: settings, address, directory, store. Exit code 1 when something would stop it.
 
     What a server that starts would still lack, as an archive for SQL++ over data, stands on standard error.
     """
     settings = flags.load().settings
     look: Callable[[Settings], Sequence[CannotStart]] = room(ROOM, extra="server").check
-    rows = [{"problem": found.message, "why": found.why, "next": found.advice} for found in look(settings)]
-    show_rows(rows, ["problem", "why", "next"], shape=_shape(output), empty="nothing is wrong")
+    rows = [
+        {"problem": found.message, "why": found.why, "next": found.advice, "stops": not isinstance(found, StartWarning)}
+        for found in look(settings)
+    ]
+    show_rows(rows, ["problem", "why", "next", "stops"], shape=_shape(output), empty="nothing is wrong")
     lacks: Callable[[Settings], Sequence[str]] = room(ROOM, extra="server").notes
     for each in lacks(settings):
         print(f"note: {each}", file=sys.stderr)
-    return 1 if rows else 0
+    return 1 if any(row["stops"] for row in rows) else 0
 
 
 @app.command
@@ -156,12 +160,15 @@ def restore(
     plain_copy: Annotated[
         bool, Parameter(negative="", help="Vouch for a copy that `server backup` did not make: no server ran.")
     ] = False,
+    without_keys: Annotated[
+        bool, Parameter(negative="", help="Go on although keys are missing under which secrets in it are sealed.")
+    ] = False,
     flags: Flags = NO_FLAGS,
 ) -> None:
     """Put a backup in the place of an SQLite store that no server uses; the one that was there is kept beside it."""
     settings = flags.load().settings
     put_back: Callable[..., str] = room(BACKUPS, extra="server").restore
-    print(put_back(settings, file, keeps_tokens=keep_tokens, vouched=plain_copy))
+    print(put_back(settings, file, keeps_tokens=keep_tokens, vouched=plain_copy, without_keys=without_keys))
 
 
 @app.command

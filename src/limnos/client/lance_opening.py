@@ -1,6 +1,6 @@
 """Lance tables opened with Lance's own libraries: which server they ask, and under whose credential.
 
-May import `names` and this room; Lance's libraries only when they are asked for, as the base install has none. They read and write a table's files by themselves,
+May import `names`, `model` for how extras are installed, and this room; Lance's libraries only when they are asked for, as the base install has none. They read and write a table's files by themselves,
 and ask the server where those are, at each opening.
 """
 

@@ -148,12 +148,12 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str
         key = ".".join(str(part) for part in problem["loc"][:2])
         text = problem["msg"].removeprefix("Value error, ")
         if key in origins:
-            yield f"setting '{key}' ({origins[key]}): {text}{_got(key, problem['type'], problem['input'])}"
+            yield f"setting '{key}' ({origins[key]}): {text}{_got(problem['input'], kind=problem['type'], key=key)}"
         else:
             yield text
 
 
-def _got(key: str, kind: str, value: object) -> str:
+def _got(value: object, *, kind: str, key: str) -> str:
     """Repeat the value unless the message of our own already does, or it might hold a secret."""
     if kind == "value_error" or "://" in str(value) or is_secret(key):
         return ""

@@ -1,6 +1,6 @@
 """Show settings: the effective values with their origin, and the reference page.
 
-May import the rest of this room. Secrets never leave it: a password inside a URL is masked here.
+May import `model` and the rest of this room. Secrets never leave it: a password inside a URL is masked here.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from limnos.files.locations import LOCAL, OBJECT_STORES, is_within, normalise, parse
-from limnos.model.errors import BadRequest, OutsideRoots, StorageFailed
+from limnos.model.errors import BadRequest, OutsideRoots, StorageMisconfigured
 from limnos.model.sealed import keys_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Allowed(NamedTuple):
                 )
 
     def check_use(self, properties: Mapping[str, str]) -> None:
-        """Refuse, before a store is reached, what `check_endpoints` does. Raises StorageFailed for properties that are not what was meant any more."""
+        """Refuse, before a store is reached, what `check_endpoints` does. Raises StorageMisconfigured for properties that are not what was meant any more."""
         check_usable(properties)
         self.check_endpoints(properties)
 
@@ -127,16 +127,16 @@ class Allowed(NamedTuple):
 
 
 def check_usable(properties: Mapping[str, str]) -> None:
-    """Refuse properties that are not what their makers meant any more. Raises StorageFailed, naming key or storage."""
+    """Refuse properties that are not what their makers meant any more. Raises StorageMisconfigured, naming key or storage."""
     for name, value in properties.items():
         lacking = sorted(keys_of(value))
         if lacking:
-            raise StorageFailed(
+            raise StorageMisconfigured(
                 f"Property '{name}' of the catalog is sealed under key {lacking[0]}, which this server does not have: whoever runs it puts that "
-                "key into storage.key_file, or the catalog's owner sets the property anew"
+                "key into its file of keys ('limnos server check' names the file), or the catalog's owner sets the property anew"
             )
     if STORAGE in properties:
-        raise StorageFailed(
+        raise StorageMisconfigured(
             f"The catalog names storage '{properties[STORAGE]}', which the settings of this server do not have: whoever runs it adds "
             f"[storage.{properties[STORAGE]}], or the catalog's owner names another"
         )

@@ -310,10 +310,22 @@ class CannotStart(LimnosError):
         self.advice = advice
 
 
+class StartWarning(CannotStart):
+    """What whoever starts a server must know, although it starts: the same three parts."""
+
+    code = "start-warning"
+
+
 class StorageFailed(LimnosError):
     """A store of files refused, and will again until someone changes its configuration or credentials."""
 
     code = "storage-failed"
+
+
+class StorageMisconfigured(StorageFailed):
+    """A catalog's secret is sealed under a key that this server does not have, or its settings lack a storage: no repetition mends it."""
+
+    code = "storage-misconfigured"
 
 
 class SourceFailed(StorageFailed):

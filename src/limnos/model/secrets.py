@@ -1,6 +1,6 @@
 """Secrets as values that are not printed by accident, and texts from which secrets are taken out.
 
-May import the standard library. Must not know where a secret comes from, nor what it opens.
+May import the standard library, and `names` for percent signs. Must not know where a secret comes from, nor what it opens.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ import hmac
 import re
 from collections.abc import Iterable
 from typing import Final, NoReturn
-from urllib.parse import unquote
+
+from limnos.names.errors import InvalidName
+from limnos.names.percent import unquote_strict
 
 MASK: Final = "***"
 """What is printed in the place of a secret."""
@@ -83,9 +85,16 @@ def passwords_of_url(url: str) -> tuple[str, ...]:
         rest = f"{address[1]}{user}@{rest.rpartition('@')[2]}"
     return tuple(
         dict.fromkeys(
-            text for each in found for text in (each, unquote(each)) if len(text) >= KNOWN_LEAST and text not in rest
+            text for each in found for text in (each, _decoded(each)) if len(text) >= KNOWN_LEAST and text not in rest
         )
     )
+
+
+def _decoded(text: str) -> str:
+    try:
+        return unquote_strict(text)
+    except InvalidName:
+        return text
 
 
 def hide_secrets(text: str, known: Iterable[str] = ()) -> str:

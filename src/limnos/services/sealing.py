@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from limnos.files.key_file import key_added, keys_read
-from limnos.model.errors import CannotStart, StorageFailed
+from limnos.model.errors import CannotStart, StorageMisconfigured
 from limnos.model.sealed import KEY_BYTES, SEALED, keys_of, spell
 from limnos.services.catalog_properties import is_secret, passwords_of
 from limnos.telemetry.logs import get_logger
@@ -55,6 +55,7 @@ class Keys:
         """Read the keys, and make the first one where this server makes them. Raises CannotStart."""
         if self.makes and self._file is not None and not keys_read(self._file):
             key_added(self._file, os.urandom(KEY_BYTES), only_first=True)
+            log.warning("a key that seals secrets was made: keep a copy of its file", file=str(self._file))
         self._held = self._all()
 
     def renew(self) -> bool:
@@ -94,12 +95,12 @@ class Keys:
         return self.sealed({name: text})[name]
 
     def opened_text(self, name: str, text: str) -> str:
-        """Return one secret open. Raises StorageFailed, naming the key, when it is not here."""
+        """Return one secret open. Raises StorageMisconfigured, naming the key, when it is not here."""
         found = self._opened(name, text)
         lacking = sorted(keys_of(found))
         if lacking:
-            raise StorageFailed(
-                f"A secret ({name}) is sealed under key {lacking[0]}, which this server does not have: whoever runs it puts that key into storage.key_file"
+            raise StorageMisconfigured(
+                f"A secret ({name}) is sealed under key {lacking[0]}, which this server does not have: whoever runs it puts that key into its file of keys ('limnos server check' names the file)"
             )
         return found
 

@@ -61,7 +61,7 @@ def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched:
     The copy gets a new epoch and ids that were never given. Tokens of it stay valid if they are so in the store that
     is replaced; where that can't be read, none does, unless `keeps_tokens`. Raises BadBackup, with nothing changed.
     """
-    _check_source(source, vouched=vouched)
+    backup_check(source, vouched=vouched)
     database.parent.mkdir(parents=True, exist_ok=True)
     try:
         with _alone(database) as valid, _draft(database) as draft:
@@ -92,7 +92,8 @@ def tokens_revoke(path: Path, *, valid: set[int] | None, keeps_unknown: bool) ->
         return len(gone)
 
 
-def _check_source(source: Path, *, vouched: bool) -> None:
+def backup_check(source: Path, *, vouched: bool) -> None:
+    """Refuse a file that is no whole copy of a store. Raises BadBackup."""
     try:
         with source.open("rb") as file:
             magic = file.read(len(_MAGIC))

@@ -133,7 +133,9 @@ def _traceback(stream: TextIO, exc_info: ExcInfo) -> None:
     stream.write(hide_secrets(written.getvalue(), _HIDDEN))
 
 
-def _hide(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def _hide(*called: object) -> EventDict:
+    """Take secrets out of a line's texts, as a processor: the last argument is the line."""
+    event = cast("EventDict", called[-1])
     for name, value in event.items():
         if isinstance(value, str):
             event[name] = hide_secrets(value, _HIDDEN)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from limnos.config.storage import Storage
 from tests.http.driver import API, OWN, Node, grant, node_at
@@ -122,13 +123,14 @@ def test_a_lost_key_is_named_and_hurts_nobody_else(store: Objects, storage: Stor
         make_table(node)
     (data / "secrets.key").unlink()
 
-    with node_at(data, storage=storage) as node:
+    with capture_logs() as told, node_at(data, storage=storage) as node:
         make_catalog(node, "fine", **{**owned(store), "warehouse": "s3://lake/free/f"})
         answer = node.get(KEYS).json()
         (lost,) = answer["lacking"]
         refused = node.get(TABLE, **ASKED)
-        assert refused.status == 503
+        assert refused.status == 400
         assert lost["id"] in refused.body.decode()
+        assert [(line["key"], line["catalogs"]) for line in told if "key" in line] == [(lost["id"], 1)]
         assert node.get(TABLE).status == 200
         steps = node.post(CHECK).json()["steps"]
         assert lost["id"] in steps[0]["told"]
@@ -199,7 +201,7 @@ def test_a_storage_that_is_gone_is_named(store: Objects, storage: Storage, tmp_p
     with node_at(tmp_path / "data", storage=less) as node:
         node.done("POST", f"{ROOT}/namespaces", {"namespace": ["a"]})
         refused = node.post(f"{space_path('a', root=ROOT)}/tables", {"name": "t", "schema": SCHEMA})
-        assert (refused.status, "names storage 'big'" in refused.body.decode()) == (503, True), refused.body
+        assert (refused.status, "names storage 'big'" in refused.body.decode()) == (400, True), refused.body
 
 
 def outcomes(node: Node) -> dict[str, str]:

@@ -44,7 +44,7 @@ def node_over(
     """Serve in process, over a database of its own or the file in `data`."""
     settings = Settings(
         server=Server(data=str(data), request_timeout_s=timeout_s, body_bytes_max=body_bytes_max),
-        database=Database(url=database),
+        database=Database.model_validate({"url": database}),
         iceberg=Iceberg(verify_metadata_file=verify),  # type: ignore[arg-type]
         events=Events(allowed_urls=("https://hooks.example.com",)),
         audit=audit or Audit(),

@@ -33,6 +33,7 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
     (errors.Unprocessable, 422),
     (errors.HeadTooLarge, 431),
     (errors.StateUnknown, 500),
+    (errors.StorageMisconfigured, 400),
     (errors.StorageFailed, 502),
     (errors.Throttled, 429),
     (errors.Unavailable, 503),

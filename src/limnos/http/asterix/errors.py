@@ -46,6 +46,7 @@ _TABLE: Final[tuple[tuple[type[LimnosError], int], ...]] = (
     (errors.Misdirected, 421),
     (errors.HeadTooLarge, 431),
     (errors.Throttled, 429),
+    (errors.StorageMisconfigured, 400),
     (errors.StorageFailed, 503),
     (errors.Unavailable, 503),
 )

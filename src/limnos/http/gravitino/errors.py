@@ -61,6 +61,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, int, str], ...] = (
     (errors.PipelineBusy, 409, 1010, "InUseException"),
     (errors.RunConflict, 409, 1012, "OptimisticLockException"),
     (errors.CommitConflict, 409, 1012, "OptimisticLockException"),
+    (errors.StorageMisconfigured, 400, 1001, "IllegalArgumentException"),
     (errors.StorageFailed, 502, 1007, "ConnectionFailedException"),
     (errors.StateUnknown, 500, 1002, "RuntimeException"),
     (errors.Throttled, 429, 1002, "RuntimeException"),

@@ -45,6 +45,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.HeadTooLarge, 431, "BadRequestException"),
     (errors.Unprocessable, 422, "UnprocessableEntityException"),
     (errors.StateUnknown, 500, "CommitStateUnknownException"),
+    (errors.StorageMisconfigured, 400, "BadRequestException"),  # 503 and 502 are repeated by clients
     (errors.StorageFailed, 503, "ServiceUnavailableException"),  # metadata files are read and written before a commit
     (errors.Throttled, 429, "TooManyRequestsException"),
     (errors.Unavailable, 503, "ServiceUnavailableException"),

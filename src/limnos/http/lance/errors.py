@@ -57,6 +57,7 @@ _TABLE: Final[tuple[tuple[type[LimnosError], int, int], ...]] = (
     (errors.Misdirected, 421, INVALID),
     (errors.HeadTooLarge, 431, INVALID),
     (errors.Throttled, 429, 21),
+    (errors.StorageMisconfigured, 400, INVALID),
     (errors.StorageFailed, 503, UNAVAILABLE),
     (errors.Unavailable, 503, UNAVAILABLE),
 )
