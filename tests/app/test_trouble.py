@@ -33,7 +33,8 @@ STORE = "postgresql://ana:hunter2@db.example.com:5432/lake"
 def settings_of(data: Path, *, listen: str | None = None, database: str | None = None) -> Settings:
     """Settings of a server that would start but for what the test says."""
     return Settings(
-        server=Server(data=str(data), listen=listen or f"127.0.0.1:{free_port()}"), database=Database.model_validate({"url": database})
+        server=Server(data=str(data), listen=listen or f"127.0.0.1:{free_port()}"),
+        database=Database.model_validate({"url": database}),
     )
 
 

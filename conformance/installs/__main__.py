@@ -1,0 +1,286 @@
+"""`python -m conformance.installs [EXTRAS…]`: install the wheel with each extra alone in a clean environment, and do what the extra is for.
+
+May import the standard library, this folder and the tests' stand-ins for object stores. EXTRAS are as in `pip install`, separated by commas (`server,s3`; `base` for none); left
+out, all. Packages come from uv's cache. Takes about ten minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from conformance.installs.world import Place, Unmet, build_wheel, constraints
+from tests.adls import PLACE as ADLS
+from tests.adls import adls
+from tests.backends import postgres_server
+from tests.gcs import gcs
+from tests.objects import objects
+
+PIPELINE = """
+pipeline: shop
+catalog: main
+sources:
+  orders:
+    files: orders.csv
+    schema: id bigint, amount double
+    options: {header: true}
+steps:
+  raw.orders:
+    load: orders
+    expect: [amount > 0]
+"""
+
+
+def expect(said: object, *words: str) -> None:
+    """Refuse an answer that lacks words. Raises Unmet."""
+    text = said if isinstance(said, str) else json.dumps(said)
+    for word in words:
+        if word not in text:
+            raise Unmet(f"'{word}' is not in: {text[-2000:]}")
+
+
+def base(place: Place, _stack: ExitStack) -> str:
+    """The client and the command line, and a hint for what needs more."""
+    expect(place.run("--version"), "limnos ")
+    expect(place.run("server", "config"), "database.url")
+    hint = place.run("server", "start", code=1)
+    expect(hint, "pip install 'limnos[server]'")
+    expect(place.run("spark", "jars", code=1), "pip install 'limnos[spark]'")
+    expect(place.run("ls", "--uri", "http://127.0.0.1:9", code=6), "unavailable")
+    place.python("from limnos.client import Client; Client('http://127.0.0.1:9').close()")
+    return "version, config, hints, client"
+
+
+def server(place: Place, _stack: ExitStack) -> str:
+    """A server on SQLite, with every protocol, backup and restore; a package that its settings lack is named."""
+    expect(place.run("server", "check", "--data", "data", "--listen", "127.0.0.1:0"), "[]")
+    with place.server() as running:
+        running.run("create", "namespace", "main.b")
+        expect(running.run("ls", "main"), "main.b")
+        running.make_table()
+        expect(running.run("describe", "main.a.t"), "long")
+        expect(running.run("sql", "--command", "select value 1 + 1"), "2")
+        expect(running.run("storage", "check", "main"), "passed")
+        expect(running.run("sql", "--command", "select value count(*) from a.t", code=1), "pip install 'limnos[spark]'")
+        expect(running.run("export", "out.jsonl", "--format", "json"), "")
+        expect(place.run("server", "backup", "copy", "--data", "data"), "whole")
+    expect(place.run("server", "restore", "copy", "--data", "data"), "is the store")
+    expect(place.run("server", "janitor", "--dry-run", "--data", "data"), "")
+    wants = place.run("server", "check", "--database", "postgresql://ana@127.0.0.1:9/x", "--data", "data", code=1)
+    expect(wants, "psycopg", "pip install 'limnos[postgres]'")
+    expect(
+        place.run("server", "start", "--warehouse", "s3://b/w", "--data", "other", code=1), "pip install 'limnos[s3]'"
+    )
+    return "check, start, Iceberg, Gravitino, SQL++, export, backup, restore, janitor, hints"
+
+
+def postgres_store(place: Place, stack: ExitStack) -> str:
+    """A server over PostgreSQL."""
+    url = stack.enter_context(postgres_server()).empty_database()
+    expect(place.run("server", "migrate", "--database", url, "--data", "data"), "schema")
+    with place.server("--database", url) as running:
+        running.make_table()
+        expect(running.run("ls", "main"), "main.a")
+    expect(place.run("server", "check", "--database", url, "--data", "data", "--listen", "127.0.0.1:0"), "[]")
+    return "migrate, start, table, check"
+
+
+def s3(place: Place, stack: ExitStack) -> str:
+    """Tables on S3."""
+    store = stack.enter_context(objects())
+    flags = ("--allow-root", "s3://lake", "--allow-endpoint", store.uri)
+    with place.server(*flags) as running:
+        status, told = running.make_catalog(
+            "cloud", provider="lakehouse-iceberg", warehouse="s3://lake/w", **store.properties
+        )
+        expect([status, told], "200")
+        location = running.make_table("cloud")
+    expect(location, "s3://lake/w")
+    return f"table at {location[:20]}…"
+
+
+def google(place: Place, stack: ExitStack) -> str:
+    """Tables on Google's store."""
+    store = stack.enter_context(gcs())
+    with place.server("--allow-root", "gs://lake", "--allow-endpoint", store.uri) as running:
+        status, told = running.make_catalog(
+            "cloud", provider="lakehouse-iceberg", warehouse="gs://lake/w", **store.properties
+        )
+        expect([status, told], "200")
+        location = running.make_table("cloud")
+    expect(location, "gs://lake/w")
+    return f"table at {location[:20]}…"
+
+
+def azure(place: Place, stack: ExitStack) -> str:
+    """Tables on Azure's store: what the extra brings reaches it, and the store refuses no package."""
+    store = stack.enter_context(adls(place.work))
+    with place.server("--allow-root", ADLS, "--allow-endpoint", f"https://{store.host}") as running:
+        _, told = running.make_catalog("cloud", provider="lakehouse-iceberg", warehouse=f"{ADLS}/w", **store.by_key)
+    if "not installed" in json.dumps(told):
+        raise Unmet(json.dumps(told))
+    place.python("import adlfs, azure.identity, azure.storage.filedatalake, limnos.sources.adls")
+    return "catalog, signatures' libraries"
+
+
+def connector(provider: str, kind: str, **properties: str) -> Callable[[Place, ExitStack], str]:
+    """A catalog of an outside system that is away: its library is there, so that the connection is what fails."""
+
+    def job(place: Place, _stack: ExitStack) -> str:
+        with place.server("--allow-source", "127.0.0.1:9") as running:
+            status, told = running.make_catalog("outside", provider=provider, kind=kind, **properties)
+            expect([status, told], "200")
+            answer = running.ask("GET", "/api/metalakes/lake/catalogs/outside/schemas")
+            if kind == "messaging":
+                answer = running.ask("GET", "/api/metalakes/lake/catalogs/outside/schemas/default/topics")
+        if "not installed" in json.dumps(answer) or answer[0] not in {502, 503}:
+            raise Unmet(f"the connection is not what fails: {answer}")
+        return f"catalog, and {answer[0]} of a system that is away"
+
+    return job
+
+
+def audit(place: Place, _stack: ExitStack) -> str:
+    """The audit's lines as Parquet."""
+    with place.server() as running:
+        running.make_table()
+        running.run("audit", "export", str(running.data / "warehouse" / "audit"))
+    place.python("from limnos.formats.audit_files import file_of; assert file_of([])[:4] == b'PAR1'")
+    return "export, a Parquet file"
+
+
+def records(place: Place, _stack: ExitStack) -> str:
+    """Exports kept in LMDB."""
+    with place.server() as running:
+        running.make_table()
+        running.run("export", "out.pb")
+    place.run("records", "load", "lmdb:kept", "out.pb")
+    expect(place.run("records", "ls", "lmdb:kept"), "main")
+    return "export, load, ls"
+
+
+def lance(place: Place, _stack: ExitStack) -> str:
+    """Lance tables, with a server and without."""
+    write = "import lance, pyarrow as pa, sys; lance.write_dataset(pa.table({'x': [1, 2]}), sys.argv[1])"
+    place.python(write, str(place.work / "dir" / "t.lance"))
+    expect(place.run("lance", "ls", "dir"), "t")
+    expect(place.run("lance", "describe", "dir", "t"), "int64")
+    with place.server() as running:
+        place.python(write, str(running.data / "warehouse" / "lance" / "u.lance"))
+        asked = {"location": f"file://{running.data}/warehouse/lance/own/v.lance"}
+        running.ask("POST", "/lance/v1/namespace/lance$s/create", {})
+        status, told = running.ask("POST", "/lance/v1/table/lance$s$v/declare", asked | {"location": None})
+        expect([status, told], "200")
+        expect(running.run("describe", "lance.s.v"), "location")
+    return "ls, describe, declare"
+
+
+def pipelines(place: Place, _stack: ExitStack) -> str:
+    """Pipelines are checked without Spark."""
+    _write_pipeline(place)
+    expect(place.run("pipeline", "schema"), "pipeline")
+    expect(place.run("pipeline", "check", "shop.yaml", "--offline"), "raw.orders")
+    expect(place.run("pipeline", "run", "shop.yaml", code=1), "pip install 'limnos[spark]'")
+    return "schema, check, hint"
+
+
+def spark(place: Place, _stack: ExitStack) -> str:
+    """A pipeline's file, and Spark by itself."""
+    _write_pipeline(place)
+    expect(place.run("spark", "jars"), "iceberg")
+    expect(place.run("pipeline", "check", "shop.yaml", "--offline"), "raw.orders")
+    place.python(
+        "import limnos.spark, limnos.pipeline.run.command, limnos.engine.process, limnos.pipeline.engine.launch"
+    )
+    return "jars, check, imports"
+
+
+def spark_server(place: Place, _stack: ExitStack) -> str:
+    """What docs/pipelines.md begins with: a pipeline that runs, and SQL++ over its table."""
+    _write_pipeline(place)
+    with place.server() as running:
+        place.run("pipeline", "run", "shop.yaml", *running.flags)
+        expect(running.run("ls", "main.raw"), "orders")
+        expect(running.run("sql", "--command", "select value count(*) from raw.orders"), "2")
+    return "pipeline run, SQL++ over data"
+
+
+def connect(place: Place, _stack: ExitStack) -> str:
+    """Spark Connect's client."""
+    place.python(
+        "import pyspark.sql.connect.session, grpc, grpc_status, zstandard, limnos.spark, limnos.pipeline.run.command"
+    )
+    return "client"
+
+
+def demo(place: Place, _stack: ExitStack) -> str:
+    """The demonstration, from beginning to end."""
+    place.run("demo", "demo")
+    return "whole"
+
+
+def _write_pipeline(place: Place) -> None:
+    (place.work / "orders.csv").write_text("id,amount\n1,12.5\n2,7.0\n", encoding="utf-8")
+    (place.work / "shop.yaml").write_text(PIPELINE, encoding="utf-8")
+
+
+JDBC = {"jdbc-user": "u", "jdbc-password": "planted"}
+JOBS: dict[str, Callable[[Place, ExitStack], str]] = {
+    "": base,
+    "server": server,
+    "server,postgres": postgres_store,
+    "server,s3": s3,
+    "server,gcs": google,
+    "server,adls": azure,
+    "server,kafka": connector("kafka", "messaging", **{"bootstrap.servers": "127.0.0.1:9"}),
+    "server,mysql": connector("jdbc-mysql", "relational", **{"jdbc-url": "jdbc:mysql://127.0.0.1:9", **JDBC}),
+    "server,hive": connector("hive", "relational", **{"metastore.uris": "thrift://127.0.0.1:9"}),
+    "server,audit": audit,
+    "server,records": records,
+    "server,lance": lance,
+    "pipelines": pipelines,
+    "spark": spark,
+    "server,spark": spark_server,
+    "connect": connect,
+    "server,spark,demo": demo,
+}
+"""For the extras of an environment, what is done in it."""
+
+
+def main(arguments: list[str]) -> int:
+    """Try the environments that are named, or all; prints a line for each, and returns 0 if each does what it is for."""
+    wanted = ["" if each == "base" else each for each in arguments] or list(JOBS)
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="limnos-installs-") as folder:
+        wheel, versions = build_wheel(Path(folder)), constraints(Path(folder))
+        for extras in wanted:
+            failed += not _tried(
+                Path(folder) / (extras or "base").replace(",", "-"), wheel, versions=versions, extras=extras
+            )
+    print(f"{len(wanted) - failed} of {len(wanted)} installs do what they are for")
+    return 1 if failed else 0
+
+
+def _tried(folder: Path, wheel: Path, *, versions: Path, extras: str) -> bool:
+    began = time.monotonic()
+    try:
+        place = Place.make(folder, wheel=wheel, versions=versions, extras=extras)
+        with ExitStack() as stack:
+            done = JOBS[extras](place, stack)
+    except Exception as error:
+        if not isinstance(error, Unmet):
+            traceback.print_exc()
+        print(f"{extras or 'base':18} FAILED  {error}", flush=True)
+        return False
+    print(f"{extras or 'base':18} works   {done} ({time.monotonic() - began:.0f} s)", flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
