@@ -375,6 +375,15 @@ def test_every_write_is_tried() -> None:
     assert operations() - READ_ONLY == set(WRITES)
 
 
+def fill(write: Write, names: dict[str, str]) -> Write:
+    """A write with what `furnish` returned in the place of its words."""
+    method, target, body = write
+    for word, value in names.items():
+        target = target.replace(word, value)
+        body = _filled(body, word, value=value)
+    return Write(method, target, body)
+
+
 def _filled(body: object, word: str, *, value: str) -> object:
     """A body with a value in the place of a word."""
     if isinstance(body, dict):
@@ -405,10 +414,7 @@ def test_a_rotation_that_is_cut_says_so(node: Node, monkeypatch: pytest.MonkeyPa
 def test_what_was_committed_is_answered(node: Node, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
     """A write whose database is gone right after the COMMIT is a success, for that is what it was."""
     names = furnish(node)
-    method, target, body = WRITES[operation]
-    for word, value in names.items():
-        target = target.replace(word, value)
-        body = _filled(body, word, value=value)
+    method, target, body = fill(WRITES[operation], names)
     marks = BEFORE.get(operation, 0)
     commits = cut_after_commit(node, monkeypatch, marks=marks)
 

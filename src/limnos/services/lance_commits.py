@@ -7,9 +7,10 @@ committed before is looked after first, so that at any time only versions withou
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from limnos.access.actions import Action
 from limnos.formats.lance_manifests import V2, VERSION_MAX, check_branch, staged_version
@@ -22,6 +23,8 @@ from limnos.store.lance_versions import lance_unsettled_read, lance_version_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.context import Context
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 
 log = get_logger("limnos.lance")
+C = TypeVar("C")
 
 
 class NewVersion(NamedTuple):
@@ -193,15 +197,17 @@ async def _create_in_storage(ctx: Context, scope: Scope, *, levels: Levels, aske
     manifests = manifests_for(ctx, table, branch=check_branch(asked.branch))
     row = await new_row(ctx, manifests, asked=asked, name=manifests.staged_name(asked.path))
     there = await manifests.names()
+    look = LastLook(ctx, scope, table=table, levels=levels)
     top = max(there, default=0)
     if asked.version not in there and asked.version != top + 1 and (there or not manifests.branch):
         raise conflict(table.node.name, asked.version, top=top)
+    await look()
     try:
         await manifests.publish(row)
     except (AlreadyExists, MissingFile):
         raise conflict(table.node.name, asked.version, top=top) from None
     await manifests.drop_staged(row)
-    await announce(ctx, scope, levels=levels)
+    await look.announce()
     return shown_of(manifests, row)
 
 
@@ -217,3 +223,45 @@ async def announce(ctx: Context, scope: Scope, *, levels: Levels) -> None:
 
 def _announced(tx: Tx, permit: Permit[Node]) -> None:
     tx.nodes.committed(tx.nodes.confirm(permit.command))
+
+
+class LastLook:
+    """The decision on a change of a table's files that is taken just before the change, and the mutation that tells of it.
+
+    Files can't be changed in the store's transaction. A right that goes after the last look refuses nothing any more: the change
+    is there, so it is told of under the permit of that look. Call it before the change, `announce` or `submit` behind it.
+    """
+
+    __slots__ = ("_ctx", "_levels", "_permit", "_scope", "_table")
+
+    def __init__(self, ctx: Context, scope: Scope, *, table: LanceTable, levels: Levels) -> None:
+        self._ctx, self._scope, self._table, self._levels = ctx, scope, table, levels
+        self._permit: Permit[Node] | None = None
+
+    async def __call__(self) -> None:
+        """Decide. Raises NotFound, Forbidden, CommitConflict (another table has the name by now)."""
+        permit, location = await self._ctx.read(self._scope, self._decide)
+        if (permit.command.id, location) != (self._table.node.id, self._table.location):
+            raise CommitConflict("The table was replaced by another one meanwhile, and nothing was changed: look again")
+        self._permit = permit
+
+    def _decide(self, scene: Scene) -> tuple[Permit[Node], str]:
+        node, _, decision = lance_find(scene, self._levels, action=Action.TABLE_COMMIT)
+        return scene.permit(node, decision), scene.document(node.id).location
+
+    async def announce(self) -> None:
+        """Leave a change that says that the table's files changed."""
+        await self.submit(None, _tell)
+
+    async def submit(self, command: C, mutation: Callable[[Tx, Permit[tuple[Node, C]]], None]) -> None:
+        """Run a mutation under the permit of the last look, whatever has become of the right since then."""
+        if self._permit is None:
+            raise RuntimeError("nobody has looked before the change")
+        permit = self._permit.about((self._permit.command, command))
+        await self._ctx.submit(replace(permit, stamps=()), mutation)
+
+
+def _tell(tx: Tx, permit: Permit[tuple[Node, None]]) -> None:
+    node = tx.nodes.live(permit.command[0].id)
+    if node is not None:
+        tx.nodes.committed(node)

@@ -16,11 +16,11 @@ from limnos.formats.lance_manifests import check_branch
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.lance import LanceVersion
-from limnos.services.lance_commits import announce
-from limnos.services.lance_data import asked_of, settled
+from limnos.services.lance_commits import LastLook
+from limnos.services.lance_data import asked_of
 from limnos.services.lance_named import references_of
 from limnos.services.lance_sights import readable
-from limnos.services.lance_tables import lance_find, lance_load
+from limnos.services.lance_tables import lance_load
 from limnos.services.lance_versions import kept_version, latest, manifests_for
 from limnos.services.lance_work import answer, errand_of
 from limnos.sources.lance.questions import BranchDrop, BranchMake, Referenced, TagDrop, TagPut
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.lance_tables import LanceTable
-    from limnos.services.scene import Scene, Scope
+    from limnos.services.scene import Scope
     from limnos.sources.lance.questions import Question, TagSeen
     from limnos.store.tx import Tx
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 class BranchKeep(msgspec.Struct, frozen=True):
     """Keep the versions of a new branch of a managed table, in the place of what was known of one of its name."""
 
-    table: Node
     branch: str
     versions: tuple[LanceVersion, ...]
 
@@ -100,29 +99,26 @@ async def branch_make(ctx: Context, scope: Scope, *, levels: Levels, name: str, 
         if await latest(ctx, table, branch=name) is not None:
             raise AlreadyExists(name, kind="branch")
         try:
-            await _asked(ctx, scope, levels=levels, table=table, question=question)
+            look = await _change(ctx, scope, levels=levels, table=table, question=question)
         except AlreadyExists:  # laid by path, or left by who was ended half way
-            await _asked(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
-            await _asked(ctx, scope, levels=levels, table=table, question=question)
-        await _keep(ctx, scope, levels=levels, table=table, branch=name)
+            await _change(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
+            look = await _change(ctx, scope, levels=levels, table=table, question=question)
+        await _keep(ctx, look, table=table, branch=name)
 
 
-async def _keep(ctx: Context, scope: Scope, *, levels: Levels, table: LanceTable, branch: str) -> None:
+async def _keep(ctx: Context, look: LastLook, *, table: LanceTable, branch: str) -> None:
     """Let the store know the versions of a branch as its files have them."""
     now_ms = ctx.services.store.time.now_ms()
     versions = await manifests_for(ctx, table, branch=branch).versions(now_ms=now_ms)
-
-    def decide(scene: Scene) -> Permit[BranchKeep]:
-        node, _, decision = lance_find(scene, levels, action=Action.TABLE_COMMIT)
-        return scene.permit(BranchKeep(node, branch, tuple(versions)), decision)
-
-    await ctx.write(scope, decide, branch_keep)
+    await look.submit(BranchKeep(branch, tuple(versions)), branch_keep)
 
 
-def branch_keep(tx: Tx, permit: Permit[BranchKeep]) -> None:
-    """Keep the branch's versions, in the place of those that were known."""
-    command = permit.command
-    node = tx.nodes.confirm(command.table)
+def branch_keep(tx: Tx, permit: Permit[tuple[Node, BranchKeep]]) -> None:
+    """Keep the branch's versions, in the place of those that were known; nothing for a table that has gone meanwhile."""
+    decided, command = permit.command
+    node = tx.nodes.live(decided.id)
+    if node is None:
+        return
     tx.lance_versions.delete_branch(node.id, command.branch)
     tx.lance_versions.create_all(node.id, command.versions)
     tx.nodes.committed(node)
@@ -139,8 +135,8 @@ async def branch_drop(ctx: Context, scope: Scope, *, levels: Levels, name: str) 
     async with ctx.services.lines.turn(table.node.id):
         if await latest(ctx, table, branch=name) is None:
             raise NotFound(name, kind="branch")
-        await _asked(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
-        await _keep(ctx, scope, levels=levels, table=table, branch=name)
+        look = await _change(ctx, scope, levels=levels, table=table, question=BranchDrop("", {}, name=name))
+        await _keep(ctx, look, table=table, branch=name)
 
 
 async def _to_change(ctx: Context, scope: Scope, *, levels: Levels) -> LanceTable:
@@ -162,16 +158,17 @@ async def _met(ctx: Context, table: LanceTable, *, target: Target) -> Target:
 
 async def _done(ctx: Context, scope: Scope, *, levels: Levels, table: LanceTable, question: Question) -> None:
     """Have something done to a table's files, and say so in the feed."""
-    await _asked(ctx, scope, levels=levels, table=table, question=question)
-    await announce(ctx, scope, levels=levels)
+    look = await _change(ctx, scope, levels=levels, table=table, question=question)
+    await look.announce()
 
 
-async def _asked(ctx: Context, scope: Scope, *, levels: Levels, table: LanceTable, question: Question) -> None:
-    def decide(scene: Scene) -> LanceTable:
-        return lance_load(scene, levels, action=Action.TABLE_COMMIT)
-
-    looks = settled(ctx, scope, table=table, decide=decide)
-    await answer(ctx, errand_of(ctx, asked_of(table, question), settled=looks), shape=type(None))
+async def _change(
+    ctx: Context, scope: Scope, *, levels: Levels, table: LanceTable, question: Question
+) -> LastLook:  # fmt: skip
+    """Have a table's files changed; the process that does so asks for the last look just before. Raises NotFound, Forbidden."""
+    look = LastLook(ctx, scope, table=table, levels=levels)
+    await answer(ctx, errand_of(ctx, asked_of(table, question), settled=look), shape=type(None))
+    return look
 
 
 def names_of(found: Iterable[str], *, after: str, limit: int | None) -> tuple[list[str], str | None]:

@@ -1,0 +1,336 @@
+"""Rights that go, and names that move, between a request's decision and its transaction: on every route that writes.
+
+Every write of `test_cut` is stopped behind its decision, another request is carried out, and the write goes on: it is refused,
+and the store has nothing but what the other request wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from uuid import UUID
+
+import pytest
+
+from tests.http.between import Rows, Step, interfere
+from tests.http.driver import OWN, Answer, Node, node_at
+from tests.http.iceberg.wire import rows_of
+from tests.http.test_coverage import FUNCTION
+from tests.http.test_cut import (
+    FUNCTIONS,
+    LAKE,
+    MAIN,
+    MODELS,
+    OBJECTS,
+    ROLES,
+    WRITES,
+    Write,
+    fill,
+    furnish,
+)
+
+CHIEFS = f"{OWN}/metalakes/lake/groups/chiefs/members"
+REFUSED = (401, 403, 404)
+NOT_BY_OWNERSHIP = {
+    **dict.fromkeys(
+        (
+            "create-metalake", "drop-metalake", "begin-import", "feed-import", "finish-import", "give-up-import", "export-audit",
+            "set-password", "remove-password", "create-secret", "end-secret", "revoke-token", "rotate-storage-keys", "retry-task",
+        ),
+        "for service admins, who are named by a setting, or in another metalake",
+    ),
+    **dict.fromkeys(("finish-run", "resume-run", "query-service-discard"), "for whoever began it"),
+    **dict.fromkeys(("create-token", "login"), "for everybody, about themselves"),
+}  # fmt: skip
+"""Writes that the owner of a metalake is not allowed as its owner, with whom they are for."""
+WITHOUT_CREDENTIAL = {"login"}
+FILES_FIRST = {f"lance-{verb}-table-{what}" for verb in ("create", "delete") for what in ("tag", "branch")} | {
+    "lance-update-table-tag"
+}
+"""They change a table's files, which nothing undoes, and only then tell the store of it: so nothing is decided any more by then."""
+OWN_ALONE = {"beat-run", "put-step", "query-service-discard"}
+"""What they write is a run's process's or a client's own, and rests on no right: they take part in no clock (`services.runners`)."""
+LEAVES = {"lance-create-table": {"task"}}
+"""Tables in which a write that is refused may leave rows: the task that sweeps what a killed writer would leave."""
+
+World = tuple[Node, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A node with something for every write; a write that is refused changes nothing, so all tests share it."""
+    with node_at(tmp_path_factory.mktemp("between")) as node:
+        names = furnish(node)
+        make_boss(node)
+        yield node, names
+
+
+def make_boss(node: Node) -> None:
+    """Make a user who owns the metalake through a group, until the user leaves it."""
+    node.done("POST", f"{LAKE}/users", {"name": "boss"})
+    node.done("POST", f"{LAKE}/groups", {"name": "chiefs"})
+    node.done("POST", CHIEFS, {"users": ["boss", "admin"]})
+    node.done("PUT", f"{LAKE}/owners/METALAKE/lake", {"name": "chiefs", "type": "GROUP"})
+
+
+def changed_since(node: Node, rows: Rows) -> set[str]:
+    """The tables of a node's store whose rows are other ones by now."""
+    return {table for table, now in rows_of(node).items() if now != rows[table]}
+
+
+def carried_out(
+    node: Node, patch: pytest.MonkeyPatch, write: Write, *, other: Write, step: Step, **caller: str
+) -> tuple[Answer, set[str]]:
+    """Stop a write at a step, where another request is carried out; returns its answer, and the tables that it changed."""
+
+    async def act() -> None:
+        answer = await node.answer(*other)
+        assert answer.status in (200, 204), answer
+
+    with interfere(node, patch, step=step, act=act) as found:
+        answer = node.ask(*write, **caller)
+    assert found.is_done, f"it was answered before: {answer}"
+    return answer, changed_since(node, found.rows)
+
+
+def cells(left_out: set[str]) -> list[object]:
+    """Every write at both steps, but for those that are left out; what changes files first is refused at the first step only."""
+    return [
+        pytest.param(each, step, id=f"{each}-{step.value}")
+        for each in WRITES
+        for step in Step
+        if each not in left_out and not (each in FILES_FIRST and step is Step.SUBMIT)
+    ]
+
+
+@pytest.mark.parametrize("operation, step", cells(set(NOT_BY_OWNERSHIP)))
+def test_a_right_that_goes(world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: Step) -> None:
+    """A caller who leaves the group that allowed a write, after the decision, is refused and nothing is changed."""
+    node, names = world
+    leave = Write("DELETE", f"{CHIEFS}/boss")
+
+    try:
+        answer, changed = carried_out(
+            node, monkeypatch, fill(WRITES[operation], names), other=leave, step=step, user="boss"
+        )
+    finally:
+        node.done("POST", CHIEFS, {"users": ["boss"]})
+
+    assert answer.status in REFUSED, answer
+    assert changed <= LEAVES.get(operation, set())
+
+
+@pytest.mark.parametrize("operation, step", cells(WITHOUT_CREDENTIAL | OWN_ALONE))
+def test_a_credential_that_goes(world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: Step) -> None:
+    """A token that is revoked after the decision opens nothing any more: 401, and nothing is changed."""
+    node, names = world
+    token = node.post(f"{OWN}/tokens", {"name": "short"}).json()
+    revoke = Write("DELETE", f"{OWN}/tokens/{token['id']}")
+
+    answer, changed = carried_out(
+        node, monkeypatch, fill(WRITES[operation], names), other=revoke, step=step, user=None,
+        authorization=f"Bearer {token['token']}",
+    )  # fmt: skip
+
+    assert answer.status == 401, answer
+    assert changed <= LEAVES.get(operation, set())
+
+
+class Away(NamedTuple):
+    """Takes what writes are about away, and brings it, or another one of its name, back."""
+
+    go: Write
+    back: tuple[Write, ...]
+
+
+def _renamed(path: str) -> Away:
+    """Another name by Gravitino's update, and the old one again."""
+    above, _, name = path.rpartition("/")
+    bodies = [{"updates": [{"@type": "rename", "newName": each}]} for each in ("away", name)]
+    return Away(Write("PUT", path, bodies[0]), (Write("PUT", f"{above}/away", bodies[1]),))
+
+
+def _moved(kind: str, *path: str, catalog: str = "main") -> Away:
+    """Another name beside the old one, and back."""
+    move, away = f"{OWN}/metalakes/lake/catalogs/{catalog}/move", [*path[:-1], "away"]
+    bodies = [
+        {"kind": kind, "source": source, "target": target}
+        for source, target in ((list(path), away), (away, list(path)))
+    ]
+    return Away(Write("POST", move, bodies[0]), (Write("POST", move, bodies[1]),))
+
+
+def _replaced(path: str, create: str, body: object, *more: Write) -> Away:
+    """Dropped; another one of the name comes later."""
+    return Away(Write("DELETE", path), (Write("POST", create, body), *more))
+
+
+TOPICS = f"{LAKE}/catalogs/topics/schemas/a/topics"
+TOPIC = f"{TOPICS}/x"
+HANDS = (
+    f"{LAKE}/roles", {"name": "hands", "properties": {}, "securableObjects": OBJECTS},
+    Write("PUT", f"{LAKE}/permissions/users/ana/grant", ROLES), Write("PUT", f"{LAKE}/permissions/groups/staff/grant", ROLES),
+)  # fmt: skip
+ANA = (
+    f"{LAKE}/users", {"name": "ana"}, Write("PUT", f"{LAKE}/permissions/users/ana/grant", ROLES),
+    Write("POST", f"{OWN}/metalakes/lake/groups/staff/members", {"users": ["ana"]}),
+)  # fmt: skip
+PIPELINE = f"{OWN}/metalakes/lake/pipelines/idle"
+LAKE_AWAY, MAIN_AWAY = _renamed(LAKE), _renamed(MAIN)
+TABLE, VIEW, SPACE, EMPTY = (
+    _moved("table", "a", "t"),
+    _moved("view", "a", "v"),
+    _moved("namespace", "a"),
+    _moved("namespace", "empty"),
+)
+PIPELINE_AWAY = Away(Write("DELETE", PIPELINE), (Write("PUT", PIPELINE, {"declaration": {}}),))
+MODEL = _renamed(f"{MODELS}/churn")
+RUN_2 = f"{OWN}/metalakes/lake/runs/{UUID(int=2)}"
+AWAY: dict[str, tuple[Away, ...]] = {
+    "create-namespace": (MAIN_AWAY,),
+    "drop-namespace": (EMPTY,), "drop-schema": (EMPTY,),
+    **dict.fromkeys(
+        (
+            "update-properties", "create-table", "register-table", "create-view", "register-view", "create-schema-view", "alter-schema",
+            "create-schema-table", "register-function", "protect", "associate-tags", "associate-tags-old", "associate-policies", "set-owner", "remove-restriction",
+        ), (SPACE, MAIN_AWAY),
+    ),
+    **dict.fromkeys(
+        (
+            "commit-table", "drop-table", "unregister-table", "commit-transaction", "alter-schema-table", "drop-schema-table", "update-statistics",
+            "drop-statistics", "update-partition-statistics", "drop-partition-statistics", "set-restriction",
+        ), (TABLE, SPACE),
+    ),
+    **dict.fromkeys(("rename-table", "move"), (TABLE, EMPTY)),
+    **dict.fromkeys(("replace-view", "drop-view", "alter-schema-view", "drop-schema-view"), (VIEW, SPACE)),
+    "rename-view": (VIEW, EMPTY),
+    **dict.fromkeys(("alter-function", "drop-function"), (_replaced(f"{FUNCTIONS}/f", FUNCTIONS, {"name": "f", **FUNCTION}),)),
+    "transaction": (MAIN_AWAY,), "plan-name-changes": (MAIN_AWAY,), "change-names": (MAIN_AWAY,), "confirm-name-changes": (MAIN_AWAY,),
+    "undrop": (MAIN_AWAY,), "forget-trash": (MAIN_AWAY,), "unprotect": (_moved("namespace", "kept"),),
+    **dict.fromkeys(("alter-catalog", "set-catalog"), (MAIN_AWAY, LAKE_AWAY)),
+    **dict.fromkeys(
+        (
+            "alter-metalake", "set-metalake", "create-catalog", "create-schema", "add-user", "add-users", "remove-users", "add-group", "create-role",
+            "create-policy", "create-tag", "create-webhook", "drop-webhook", "retry-webhook", "put-pipeline", "register-job-template", "run-job", "cancel-job",
+            "take-lineage-of-metalake", "finish-run", "cancel-run", "resume-run", "query-service",
+            "grant-privileges", "revoke-privileges", "override-role", "create-fileset", "create-topic", "register-model",
+        ), (LAKE_AWAY,),
+    ),
+    **dict.fromkeys(("alter-fileset", "drop-fileset"), (_renamed(f"{LAKE}/catalogs/filesets/schemas/a/filesets/x"),)),
+    **dict.fromkeys(("alter-topic", "drop-topic"), (_replaced(TOPIC, TOPICS, {"name": "x"}),)),
+    **dict.fromkeys(("drop-role", "grant-roles-to-user", "grant-roles-to-group"), (_replaced(f"{LAKE}/roles/hands", *HANDS),)),
+    "remove-user": (_replaced(f"{LAKE}/users/ana", *ANA),), "remove-group": (_replaced(f"{LAKE}/groups/crew", f"{LAKE}/groups", {"name": "crew"}),),
+    "enable-user": (_replaced(f"{LAKE}/users/ana", *ANA),), "add-members": (_replaced(f"{LAKE}/groups/crew", f"{LAKE}/groups", {"name": "crew"}),),
+    **dict.fromkeys(
+        (
+            "lance-drop-table", "lance-deregister-table", "lance-rename-table", "lance-batch-commit-tables",
+        ), (_moved("table", "s", "t", catalog="lance"), _moved("namespace", "s", catalog="lance")),
+    ),
+    **dict.fromkeys(("lance-create-table-version", "lance-batch-create-table-versions"), (_moved("table", "s", "kept", catalog="lance"),)),
+    "lance-batch-delete-table-versions": (_moved("table", "s", "two", catalog="lance"),),
+    **dict.fromkeys(
+        ("lance-drop-namespace", "lance-declare-table", "lance-create-empty-table", "lance-register-table", "lance-create-table"),
+        (_moved("namespace", "s", catalog="lance"),),
+    ),
+    **dict.fromkeys(
+        ("alter-model", "delete-model", "link-model-version", "alter-model-version", "delete-model-version", "alter-model-alias", "delete-model-alias"), (MODEL,)
+    ),
+    **dict.fromkeys(("alter-tag", "drop-tag"), (_renamed(f"{LAKE}/tags/red"),)),
+    **dict.fromkeys(("alter-policy", "set-policy", "drop-policy"), (_renamed(f"{LAKE}/policies/keep"),)),
+    **dict.fromkeys(("alter-job-template", "drop-job-template"), (_renamed(f"{LAKE}/jobs/templates/idle"),)),
+    **dict.fromkeys(("drop-pipeline", "start-run"), (PIPELINE_AWAY,)),
+}  # fmt: skip
+
+
+NOT_AWAY = {
+    **dict.fromkeys(("create-metalake", "begin-import", "create-token", "login", "create-secret", "set-password", "remove-password", "rotate-storage-keys"), "about no object that has a name"),
+    **dict.fromkeys(("feed-import", "finish-import", "give-up-import", "revoke-token", "end-secret", "retry-task", "query-service-discard", "export-audit"), "found by an id that nobody else gets"),
+    **dict.fromkeys(("beat-run", "put-step"), "found by the id of a run, which its metalake keeps under any name"),
+    **dict.fromkeys(("take-lineage", "take-lineage-v1"), "what it names need not be there"),
+    **dict.fromkeys(("drop-catalog", "drop-metalake"), "not in use, so nothing renames them"),
+    **dict.fromkeys(("revoke-roles-from-user", "revoke-roles-from-group", "remove-member", "lance-create-namespace"), "another request's end is this one's"),
+}  # fmt: skip
+"""Writes for which nothing is taken away, with the reason."""
+
+
+def test_every_write_loses_its_name() -> None:
+    """No route that writes is forgotten above."""
+    assert set(AWAY) | set(NOT_AWAY) | FILES_FIRST == set(WRITES)
+    assert not set(AWAY) & set(NOT_AWAY)
+
+
+@pytest.mark.parametrize(
+    "operation, number", [(each, number) for each, found in AWAY.items() for number in range(len(found))]
+)
+@pytest.mark.parametrize("step", Step, ids=lambda each: each.value)
+def test_a_name_that_moves(
+    world: World, monkeypatch: pytest.MonkeyPatch, operation: str, number: int, step: Step
+) -> None:
+    """What has another name by now is not found: the write is refused and nothing is changed."""
+    node, names = world
+    away = AWAY[operation][number]
+    go, back = fill(away.go, names), away.back
+
+    try:
+        answer, changed = carried_out(node, monkeypatch, fill(WRITES[operation], names), other=go, step=step)
+    finally:
+        for each in back:
+            node.done(*each)
+
+    assert is_refused(answer), answer
+    assert changed <= LEAVES.get(operation, set())
+
+
+def is_refused(answer: Answer) -> bool:
+    """Say whether an answer is a refusal, or tells of nothing dropped, or of nothing done in any item of a bulk request."""
+    if answer.status != 200:
+        return answer.status in (400, 403, 404, 409)
+    told = answer.json()
+    return told.get("dropped") is False or told.get("removed") is False or told.get("summary", {}).get("succeeded") == 0
+
+
+PROTECTED = {
+    "drop-namespace": "SCHEMA/main.empty", "drop-schema": "SCHEMA/main.empty",
+    **dict.fromkeys(("drop-table", "drop-schema-table", "unregister-table"), "TABLE/main.a.t"),
+    **dict.fromkeys(("drop-view", "drop-schema-view"), "VIEW/main.a.v"),
+    **dict.fromkeys(("lance-drop-table", "lance-deregister-table"), "TABLE/lance.s.t"),
+    "lance-drop-namespace": "SCHEMA/lance.s", "drop-catalog": "CATALOG/side",
+    "drop-fileset": "FILESET/filesets.a.x", "drop-topic": "TOPIC/topics.a.x", "delete-model": "MODEL/models.a.churn", "drop-function": "FUNCTION/main.a.f",
+}  # fmt: skip
+"""Drops, and what is protected before their transaction."""
+
+
+@pytest.mark.parametrize("step", Step, ids=lambda each: each.value)
+@pytest.mark.parametrize("operation", PROTECTED)
+def test_a_drop_of_something_protected(
+    world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: Step
+) -> None:
+    """What is protected after a drop was decided stays: the drop is refused and nothing is changed."""
+    node, names = world
+    path = f"{OWN}/metalakes/lake/objects/{PROTECTED[operation]}/protection"
+
+    try:
+        answer, changed = carried_out(
+            node, monkeypatch, fill(WRITES[operation], names), other=Write("PUT", path), step=step
+        )
+    finally:
+        node.done("DELETE", path)
+
+    assert answer.status in (400, 403, 409), answer
+    assert b"protected" in answer.body
+    assert changed == set()
+
+
+@pytest.mark.parametrize("operation", sorted(FILES_FIRST))
+def test_files_that_were_changed(node: Node, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+    """A right that goes after a table's files were changed refuses nothing: the change is there, so it is told of and answered."""
+    names = furnish(node)
+    make_boss(node)
+    leave = Write("DELETE", f"{CHIEFS}/boss")
+
+    answer, changed = carried_out(
+        node, monkeypatch, fill(WRITES[operation], names), other=leave, step=Step.SUBMIT, user="boss"
+    )
+
+    assert answer.status == 200, answer
+    assert "change" in changed
