@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.zones import ZONES, is_zoned, machine_in
+
 if TYPE_CHECKING:
     from tests.backends import Database, Lab, PostgresServer
     from tests.brokers import KafkaServer
@@ -91,6 +93,22 @@ def lab(database: Database) -> Iterator[Lab]:
     lab = Lab(database)
     yield lab
     lab.close()
+
+
+@pytest.fixture(scope="module")
+def zone(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Put the machine into a time zone while a module's tests run."""
+    with machine_in(request.param):
+        yield request.param
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of modules about times once in each zone; fast ones alone, as servers and Spark have their own clocks."""
+    path = Path(metafunc.module.__file__ or "")
+    marks = {mark.name for mark in metafunc.definition.iter_markers()}
+    if path.is_relative_to(_HERE) and is_zoned(path.relative_to(_HERE)) and not marks & {"integration", "spark"}:
+        metafunc.fixturenames.insert(0, "zone")
+        metafunc.parametrize("zone", ZONES, indirect=True, scope="module")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -9,18 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from limnos.app.deliveries import Deliveries, pause_ms
+from limnos.app import executor
+from limnos.app.deliveries import LEASE_MS, Deliveries, pause_ms
+from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.model.sealed import keys_of
-from limnos.services import watch
+from limnos.services import sqlpp_requests, watch
+from limnos.services.feed import NEWEST, page_read
+from limnos.services.metalakes import metalake_create
 from limnos.services.namespaces import namespace_create
 from limnos.services.owners import owner_set
+from limnos.services.positions import position_of
+from limnos.services.scene import Scope
 from limnos.services.sealing import Keys, key_name
 from limnos.services.secret_keys import keys_list, keys_rotate
 from limnos.services.storages import Storages
 from limnos.services.users import principal_remove
-from limnos.services.webhooks import Standing, webhook_create, webhook_retry, webhooks_list
+from limnos.services.webhooks import Standing, behind, webhook_create, webhook_retry, webhooks_list
+from limnos.store.feed import Clock
 from limnos.store.upkeep import feed_prune
 from tests.app.receivers import Receiver, receiving
 from tests.backends import Lab, sqlite_copy
@@ -411,3 +418,71 @@ def test_a_new_webhook_is_sealed_at_once(desk: Desk, receiver: Receiver) -> None
     ((kept,),) = desk.rows("SELECT secret FROM webhook")
     assert keys_of(str(kept)) == {key_name(ONE)}
     assert receiver.secret not in str(kept)
+
+
+def test_a_position_ahead_of_a_clock_is_not_behind(desk: Desk, receiver: Receiver) -> None:
+    """A webhook that was told more than a clock says, as after a restore, is zero behind and never less; other zones count as ever."""
+    hook(desk, receiver)
+    found = standing(desk).webhook
+    zones = position_of(found.position).zones
+    clocks = {zone: Clock(at - 5, 0) for zone, at in zones.items()}
+    first = next(iter(zones))
+
+    assert behind(found, clocks) == 0
+    assert behind(found, {**clocks, first: Clock(zones[first] + 3, 0)}) == 3
+
+
+def test_a_position_of_another_metalake(desk: Desk, receiver: Receiver) -> None:
+    """A webhook starts where its own metalake's changes are told: the position of another one is refused, when made and when tried again."""
+    desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
+    page = desk.run(page_read(desk.ctx(), Scope("pond"), None, limit=1, start=NEWEST))
+    own = hook(desk, receiver)
+
+    with pytest.raises(BadRequest):
+        hook(desk, receiver, after=page.position.text())
+    with pytest.raises(BadRequest):
+        desk.run(webhook_retry(desk.ctx(), metalake=LAKE, webhook_id=own, after=page.position.text()))
+    assert [each.webhook.id for each in desk.run(webhooks_list(desk.ctx(), LAKE))] == [own]
+
+
+def test_a_node_that_lost_its_lease_sends_no_more(desk: Desk, receiver: Receiver) -> None:
+    """Once another node holds a webhook, the first one ends after the part that it sent, and sends no further part."""
+    hook(desk, receiver)
+    for number in range(250):
+        desk.namespace(f"n{number}")
+    take = receiver.take
+
+    def stolen(headers: dict[str, str], body: bytes) -> int:
+        if not receiver.taken:
+            desk.rows("UPDATE webhook SET holder = 'another'")
+        return take(headers, body)
+
+    receiver.take = stolen  # type: ignore[method-assign]
+    deliveries = Deliveries(desk.node.services, timeout_s=5)
+
+    async def run() -> None:
+        await deliveries._take()
+        async with asyncio.timeout(WITHIN_S):
+            await asyncio.gather(*deliveries._held)
+
+    desk.run(run())
+
+    assert 0 < len(receiver.events) < 250
+    assert desk.rows("SELECT holder FROM webhook") == [("another",)]
+
+
+def test_a_lease_is_kept_well_before_its_end(desk: Desk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for changes waits a third of a lease at most, and a sign of life is given as often, of jobs and statements, too."""
+    hook(desk, receiver)
+    waits: list[float] = []
+
+    async def wait(_: object, timeout_s: float, **__: object) -> None:
+        waits.append(timeout_s)
+        await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(desk.node.services.watch, "wait", wait)
+    deliver(desk, lambda: len(waits) > 1)
+
+    assert max(waits) * 1000 * 3 <= LEASE_MS
+    assert executor.BEAT_S * 1000 * 3 <= executor.LEASE_MS
+    assert sqlpp_requests.BEAT_S * 1000 * 3 <= sqlpp_requests.LEASE_MS

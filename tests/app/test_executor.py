@@ -26,9 +26,12 @@ from tests.http.driver import API, OWN, Answer, Node, grant, node_at
 
 TEMPLATES, RUNS = f"{API}/lake/jobs/templates", f"{API}/lake/jobs/runs"
 T = TypeVar("T")
+WITHIN_S = 60
+ENDED = ("succeeded", "failed", "cancelled")
 PROGRAMS = {
     "hello.sh": '#!/bin/sh\necho "hello $1 $MODE"; echo careful >&2; ls; cat part.sh\n',
     "part.sh": "part of it\n",
+    "bytes.sh": "#!/bin/sh\nprintf 'a\\000b\\377c'; printf '\\000' >&2\n",
     "fails.sh": "#!/bin/sh\nexit 7\n",
     "sleeps.sh": "#!/bin/sh\ntrap 'echo asked; exit 0' TERM\necho begun\ntouch begun\nwhile :; do sleep 0.05; done\n",
     "deaf.sh": "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.05; done\n",
@@ -97,12 +100,17 @@ class Lake:
         await self.executor()._take()
 
     async def reach(self, job: str, states: tuple[str, ...]) -> None:
-        """Wait until a job is in one of some states."""
-        while True:
-            answer = await self.node._ask("GET", f"{RUNS}/{job}", None, "admin", {})
-            if answer.json()["job"]["status"] in states:
-                return
-            await asyncio.sleep(0.02)
+        """Wait until a job is in one of some states. Fails where it comes to rest in another one, or to none in time."""
+        seen = ""
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                while seen not in states:
+                    assert seen not in ENDED, f"the job is {seen} and will not be {states}"
+                    await asyncio.sleep(0.02)
+                    answer = await self.node._ask("GET", f"{RUNS}/{job}", None, "admin", {})
+                    seen = answer.json()["job"]["status"]
+        except TimeoutError:
+            raise AssertionError(f"the job is {seen} and was not {states} within {WITHIN_S} s") from None
 
 
 @pytest.fixture
@@ -416,3 +424,10 @@ def test_a_job_that_nothing_confines_is_refused(lake: Lake, monkeypatch: pytest.
 def hello_of(lake: Lake) -> JobWork:
     """What a job of a program does."""
     return JobWork("shell", Content(str(lake.programs / "hello.sh")))
+
+
+def test_what_a_program_writes_is_text(lake: Lake) -> None:
+    """Bytes that no store keeps as text are replaced in both outputs."""
+    told = lake.run(lake.ask("bytes.sh"))
+
+    assert (told["state"], told["stdout"], told["stderr"]) == ("succeeded", "a\ufffdb\ufffdc", "\ufffd")

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from limnos.app.building import DATABASE_FILE
+from limnos.store import trash
 from tests.http.driver import node_at
+from tests.http.iceberg.wire import make_space, space_path
+
+TRASH = "/api/limnos/v1/metalakes/lake/catalogs/main/trash"
+WITHIN_S = 30
 
 
 def test_idle_node_takes_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,3 +34,39 @@ def test_idle_node_takes_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         run(upkeep.count())
 
         assert written == []
+
+
+def test_a_sweep_goes_on_until_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trash is swept in parts, all of them in one sweep, however many there are."""
+    monkeypatch.setattr(trash, "SWEPT_MAX", 2)
+    with node_at(tmp_path / "data") as node:
+        for number in range(5):
+            make_space(node, f"n{number}")
+            assert node.delete(space_path(f"n{number}")).status == 204
+        with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
+            connection.execute("UPDATE trash SET expires_at = 0")
+
+        node.runner.run(node.built.upkeep.sweep())
+
+        assert node.get("/api/limnos/v1/metalakes/lake/catalogs/main/trash").json()["trash"] == []
+
+
+def test_the_loop_sweeps(tmp_path: Path) -> None:
+    """The task that runs beside requests sweeps by itself when it begins, and looks for work when it is woken."""
+    with node_at(tmp_path / "data") as node:
+        make_space(node, "n")
+        assert node.delete(space_path("n")).status == 204
+        with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
+            connection.execute("UPDATE trash SET expires_at = 0")
+
+        async def story() -> None:
+            running = asyncio.create_task(node.built.upkeep.run())
+            async with asyncio.timeout(WITHIN_S):
+                while (await node.answer("GET", TRASH)).json()["trash"]:  # noqa: ASYNC110 - the task has no event for it
+                    await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+        node.runner.run(story())
+
+        assert node.get(TRASH).json()["trash"] == []

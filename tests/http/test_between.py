@@ -293,7 +293,7 @@ PROTECTED = {
     "drop-namespace": "SCHEMA/main.empty", "drop-schema": "SCHEMA/main.empty",
     **dict.fromkeys(("drop-table", "drop-schema-table", "unregister-table"), "TABLE/main.a.t"),
     **dict.fromkeys(("drop-view", "drop-schema-view"), "VIEW/main.a.v"),
-    **dict.fromkeys(("lance-drop-table", "lance-deregister-table"), "TABLE/lance.s.t"),
+    **dict.fromkeys(("lance-drop-table", "lance-deregister-table", "lance-batch-commit-tables"), "TABLE/lance.s.t"),
     "lance-drop-namespace": "SCHEMA/lance.s", "drop-catalog": "CATALOG/side",
     "drop-fileset": "FILESET/filesets.a.x", "drop-topic": "TOPIC/topics.a.x", "delete-model": "MODEL/models.a.churn", "drop-function": "FUNCTION/main.a.f",
 }  # fmt: skip

@@ -295,6 +295,27 @@ def test_steps_out_of_turn(flat: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         flat.run(nesting_go_on(flat.ctx(), FLAT, to="migrated"))
 
 
+def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came to the catalog after its plan is planned while names change: in none of these states can the change be confirmed away."""
+    monkeypatch.setattr(nesting_steps, "BATCH", 1)
+    for name in ("a:1", "b:1"):
+        flat.namespace(name, scope=FLAT)
+    flat.run(nesting_plan(flat.ctx(), FLAT))
+    until(flat, "planned")
+    for name in ("c:1", "d:1", "e:1"):
+        flat.namespace(name, scope=FLAT)
+    seen: set[tuple[str, bool]] = set()
+    for _ in range(40):
+        progress = flat.run(nesting_go_on(flat.ctx(), FLAT, to="migrated"))
+        if progress.is_done("migrated"):
+            break
+        seen.add((progress.migration.state, progress.migration.goes_on))
+        with pytest.raises(BadRequest, match="being changed"):
+            flat.run(nesting_confirm(flat.ctx(), FLAT))
+
+    assert ("planning", True) in seen
+
+
 def test_who_may_not_alter_the_catalog_learns_no_names(flat: Desk) -> None:
     """Each call is refused to who has no rights."""
     flat.namespace("a:b", scope=FLAT)

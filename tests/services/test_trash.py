@@ -9,6 +9,7 @@ from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.permits import upkeep_permit
 from limnos.model.privileges import Condition, Privilege
+from limnos.names.path import PARTS_MAX
 from limnos.services.iceberg_tables import table_create
 from limnos.services.namespaces import namespace_drop, namespace_move, namespaces_list
 from limnos.services.owners import owner_load, owner_set
@@ -237,3 +238,36 @@ def test_moves_and_lists_do_not_see_it(desk: Desk) -> None:
     drop_space(desk, "a")
 
     assert desk.run(desk.ctx().read(MAIN, lambda scene: namespaces_list(scene, ()))).texts() == []
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_below_a_dropped_namespace(desk: Desk, depth: int) -> None:
+    """What lay in a dropped namespace, a top one among them, waits for it by name and id, or goes elsewhere; nothing breaks inside."""
+    levels = ("a", "b")[:depth]
+    desk.namespace(*levels)
+    desk.namespace("other")
+    desk.table(*levels, "t")
+    drop(desk, *levels, "t")
+    for end in range(depth, 0, -1):
+        drop_space(desk, *levels[:end])
+    path = ".".join((*levels, "t"))
+
+    with pytest.raises(NotFound, match="which was dropped, too"):
+        back(desk, path)
+    with pytest.raises(NotFound, match="not exist"):
+        back(desk, path, to=(*levels, "t"))
+    assert back(desk, path, to=("other", "t")).path == ("other", "t")
+
+
+def test_contents_too_deep_stay(desk: Desk) -> None:
+    """A namespace that would come back with contents below the last level is refused, and all of it stays in the trash."""
+    deep = tuple(f"n{number}" for number in range(PARTS_MAX - 2))
+    for levels in (("a",), ("a", "b"), ("a", "b", "c"), *(deep[:end] for end in range(1, len(deep) + 1))):
+        desk.namespace(*levels)
+    for end in (3, 2, 1):
+        drop_space(desk, *("a", "b", "c")[:end])
+
+    with pytest.raises(BadRequest, match="deeper than"):
+        back(desk, "a", to=(*deep, "a"), contents=True)
+    assert paths(desk) == ["a", "a.b", "a.b.c"]
+    assert back(desk, "a", to=("a2",), contents=True).contents == 2

@@ -139,13 +139,20 @@ async def login(ctx: Context, *, user: str, password: str, address: str) -> Sess
         raise Unauthenticated(_WRONG)
     known = await ctx.look_up(partial(password_read, user))
     await _verify(ctx, user, password=password, known=known, address=address)
-    if known is None or known.trust not in ctx.services.rules.trusts:
+    if known is None:
+        raise Unauthenticated(_WRONG)
+    _require_trusted(ctx, known)
+    defaults = ctx.services.defaults
+    return await _open(ctx, known, lives_s=(defaults.session_s, defaults.session_refresh_s), refresh=None)
+
+
+def _require_trusted(ctx: Context, known: Password) -> None:
+    """Refuse a password that was set on a word which this server does not believe. Raises Unauthenticated."""
+    if known.trust not in ctx.services.rules.trusts:
         raise Unauthenticated(
             "The password does not count here: it was set by somebody whose word does not. Have a service admin set it anew",
             was_right=True,
         )
-    defaults = ctx.services.defaults
-    return await _open(ctx, known, lives_s=(defaults.session_s, defaults.session_refresh_s), refresh=None)
 
 
 async def session_refresh(ctx: Context, *, text: str) -> Session:
@@ -159,6 +166,7 @@ async def session_refresh(ctx: Context, *, text: str) -> Session:
     known = await ctx.look_up(partial(password_read, token.user))
     if known is None or not _goes_on(token, known, now_ms=ctx.services.store.time.now_ms()):
         raise Unauthenticated(_OVER, was_right=True)
+    _require_trusted(ctx, known)
     return await _open(ctx, known, lives_s=(ctx.services.defaults.session_s,), refresh=token.id)
 
 

@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+from limnos.access.authentication import Credential
 from limnos.http.admin import exchange
 from limnos.services import exporting
+from limnos.services.context import Context
 from tests.http.driver import OWN, Node
 from tests.http.iceberg.wire import make_space, make_table
 
@@ -109,3 +111,41 @@ def test_a_line_of_json_has_seed_names(node: Node) -> None:
     assert head["header"]["metalake"] == "lake"
     assert {"id", "name", "audit_info", "version"} <= set(lake["metalake"])
     assert exchange.ROUTES[0].operation == "export-metalake"
+
+
+def test_a_client_that_hangs_up_ends_its_export(node: Node) -> None:
+    """However many leave in the middle, the next one is served: nothing of theirs counts any longer."""
+    for number in range(20):
+        make_space(node, f"n{number}")
+
+    async def leave(pieces: int) -> None:
+        seen = 0
+
+        def is_gone() -> bool:
+            nonlocal seen
+            seen += 1
+            return seen > pieces
+
+        await node.answer("GET", EXPORT, is_gone=is_gone)
+
+    for pieces in (0, 0, 1, 1, 2, 2):
+        node.runner.run(leave(pieces))
+
+    assert exporting._UNDERWAY.count == 0
+    assert node.get(EXPORT).status == 200
+
+
+def test_an_export_that_is_closed_is_over(node: Node) -> None:
+    """A stream that was begun and closed holds no moment of the store; one that was never begun holds none either."""
+    ctx = Context(node.built.services, Credential("admin"), "x")
+
+    async def story() -> None:
+        for _ in range(exporting.AT_ONCE_MAX + 1):
+            stream = exporting.metalake_export(ctx, metalake="lake", form="json")
+            await anext(stream)
+            await stream.aclose()
+        await exporting.metalake_export(ctx, metalake="lake", form="json").aclose()
+
+    node.runner.run(story())
+
+    assert exporting._UNDERWAY.count == 0

@@ -11,6 +11,7 @@ import pytest
 
 from limnos.access import passwords
 from limnos.access.passwords import NOBODYS, hashed, is_password
+from limnos.model.principals import Trust
 from limnos.services.hashing import WAITING_MAX, Tries
 from tests.http.driver import API, OWN, Answer, Node, node_at
 
@@ -249,3 +250,18 @@ def test_hashes_are_argon2id_and_nobodys_takes_as_long() -> None:
     assert is_password(WORDS, real)
     assert not is_password(WORDS, NOBODYS)
     assert not is_password(WORDS, "no hash")
+
+
+def test_a_password_that_counts_no_more(node: Node) -> None:
+    """One that was set on somebody's bare word opens nothing where words are not believed: no session, and none is gone on with."""
+    assert node.put(f"{OWN}/users/bob/password", {"password": WORDS}).status == 200  # by Basic, whose user is believed
+    session = login(node, "bob").json()
+    rules = node.built.services.rules
+    node.built.services.rules = rules._replace(trusts=frozenset({Trust.PROVEN}))
+
+    answers = [login(node, "bob"), refresh(node, session)]
+
+    assert [each.status for each in answers] == [401, 401]
+    assert all("does not count here" in each.json()["error"]["message"] for each in answers)
+    assert "does not count here" not in login(node, "bob", OTHER).json()["error"]["message"]
+    assert login(node).status == 200

@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 
-from limnos.services import runners
-from tests.http.driver import OWN, Answer, Node
+from limnos.services import runners, runs
+from tests.http.driver import API, OWN, Answer, Node, grant
 
 LAKE = f"{OWN}/metalakes/lake"
 PIPES = f"{LAKE}/pipelines"
@@ -318,3 +318,58 @@ def test_what_is_told_of_a_run_is_bounded(node: Node, monkeypatch: pytest.Monkey
     assert "shorten its sample" in one.json()["error"]["message"]
     assert "tell less of each" in second.json()["error"]["message"]
     assert [each["step"] for each in node.get(f"{RUNS}/{run}").json()["findings"]] == ["raw"] * 3 + ["mart"]
+
+
+def test_an_id_is_its_users_alone(node: Node) -> None:
+    """Another user who starts a run under the id of somebody's is refused, and told nothing of it; the same user gets the run again."""
+    run = started(node)
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    grant(node, "ana", "use_job_template run_job", kind="METALAKE", on="lake")
+    body = {"id": run, "holder": "host:2", "steps": STEPS}
+
+    refused = node.post(f"{PIPES}/nyc/runs", body, user="ana")
+
+    assert code(refused) == (409, "already-exists")
+    assert "host:1" not in refused.body.decode()
+    assert begin(node, id=run)["id"] == run
+
+
+def test_a_hidden_run_does_not_end_the_list(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that the caller ceases to see between the look and the decision is left out, and its page goes on as ever."""
+    runs_started = []
+    for _ in range(3):
+        runs_started.append(started(node))
+        finish(node, runs_started[-1], "failed")
+    sees = runs.sees
+    monkeypatch.setattr(
+        runs, "sees", lambda scene, run, **more: run.uuid != runs_started[1] and sees(scene, run, **more)
+    )
+
+    first = node.get(f"{RUNS}?limit=2").json()
+    second = node.get(f"{RUNS}?limit=2&page={first['next']}").json()
+
+    assert [each["id"] for each in (*first["runs"], *second["runs"])] == [runs_started[2], runs_started[0]]
+
+
+def test_a_message_is_cut(node: Node) -> None:
+    """What is said of a run's end is kept up to a bound."""
+    run = started(node)
+
+    ended = node.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "failed", "message": "x" * 20_000})
+
+    assert len(ended.json()["message"]) == runs.MESSAGE_MAX
+    assert len(node.get(f"{RUNS}/{run}").json()["message"]) == runs.MESSAGE_MAX
+
+
+def test_findings_of_the_attempt_before_go(node: Node) -> None:
+    """The first word of a step in the next attempt takes away what the one before had found, findings or not."""
+    run = started(node)
+    path = f"{RUNS}/{run}/steps/raw"
+    node.done("PUT", path, {"attempt": 1, "state": "failed", "findings": [FINDING]})
+    finish(node, run, "failed")
+    node.done("POST", f"{RUNS}/{run}/resume", {"holder": "host:2", "after": 1})
+    assert len(node.get(f"{RUNS}/{run}").json()["findings"]) == 1
+
+    node.done("PUT", path, {"attempt": 2, "state": "running"})
+
+    assert node.get(f"{RUNS}/{run}").json()["findings"] == []

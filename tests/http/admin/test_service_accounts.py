@@ -224,3 +224,24 @@ def test_a_secret_is_worth_what_its_makers_word_was(node: Node, monkeypatch: pyt
 
     assert [opened(node, each).status for each in (believed, proven)] == [401, 200]
     assert node.post(f"{OWN}/login", {"user": "ana", **words}, user=None).status == 401
+
+
+def test_another_text_under_the_id_of_a_secret(node: Node) -> None:
+    """An id alone opens nothing: whatever else stands behind it is refused, as a secret, as a token and in an exchange."""
+    secret, other = made(node), made(node)
+    text = str(secret["client_secret"])
+    access = str(opened(node, secret)["access_token"])
+    guesses = [
+        f"lim_{secret['id']}_anything", f"lim_{secret['id']}_", text[:-1], f"{text}x",
+        f"lim_{secret['id']}_{str(other['client_secret']).split('_', 2)[2]}",
+    ]  # fmt: skip
+
+    assert [opened(node, {**secret, "client_secret": each}).status for each in guesses] == [401] * len(guesses)
+    for each in guesses:
+        basic = base64.b64encode(f"etl:{each}".encode()).decode()
+        assert exchanged(node, access, f"Basic {basic}").status in (200, 401)
+        assert whoami(node, each).status == 401
+    assert [
+        exchanged(node, f"lim_{access.split('_')[1]}_{end}").status for end in ("anything", text.split("_", 2)[2])
+    ] == [401, 401]
+    assert opened(node, secret).status == 200

@@ -8,6 +8,9 @@ import lance
 import pyarrow as pa
 import pytest
 
+from limnos.model.permits import upkeep_permit
+from limnos.store.sql import Sql
+from limnos.store.tx import Tx
 from tests.http.driver import Node
 from tests.http.lance.wire import Json, commit, declare, manifest, names, space, stage, table, told
 
@@ -214,3 +217,56 @@ def test_a_version_is_committed_in_storage(node: Node) -> None:
     assert told(commit(node, "lance", "t", location=made["location"], version=1, text=b"other")) == (409, 14)
     assert told(commit(node, "lance", "t", location=made["location"], version=3)) == (409, 14)
     assert listed(node) == [1]
+
+
+def test_what_a_caller_staged_is_what_is_committed(lake: Node) -> None:
+    """A staged name for another number is refused, and so is one that names none: neither is committed under the number in the request."""
+    location = managed(lake)["location"]
+    second = stage(location, 2)
+    plain = Path("/", stage(location, 1))
+    unnumbered = plain.with_name("some.manifest-x")
+    plain.rename(unnumbered)
+
+    wrong = lake.post(f"{AT}/version/create", {"version": 1, "manifest_path": second})
+    nameless = lake.post(f"{AT}/version/create", {"version": 1, "manifest_path": str(unnumbered).lstrip("/")})
+
+    assert (told(wrong), told(nameless)) == ((400, 13), (400, 13))
+    assert listed(lake) == []
+
+
+def test_a_version_that_went_before_it_was_settled(lake: Node) -> None:
+    """A version on its way whose manifest somebody has cleaned away holds up no later commit; the newest one that is gone does."""
+    made = managed(lake)
+    for version in (1, 2, 3):
+        commit(lake, "lance", "t", location=made["location"], version=version)
+
+    def unsettle(tx: Tx) -> None:
+        tx.count(Sql("UPDATE lance_version SET settled = FALSE WHERE version > 1"), {})
+
+    lake.runner.run(lake.built.services.store.submit(upkeep_permit("limnos"), unsettle))
+    for each in directory(made).glob(f"{manifest(2)}*"):
+        each.unlink()
+
+    assert commit(lake, "lance", "t", location=made["location"], version=4).status == 200
+    assert listed(lake) == [1, 3, 4]
+    for each in directory(made).glob(f"{manifest(4)}*"):
+        each.unlink()
+    assert told(commit(lake, "lance", "t", location=made["location"], version=5)) == (409, 19)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_commit_is_told_in_the_feed(lake: Node, kept: bool) -> None:
+    """Each version that is committed leaves one change, whoever keeps the versions."""
+    made = managed(lake) if kept else declare(lake, "lance", "t")
+    before = len(commits_told(lake))
+
+    for version in (1, 2):
+        assert commit(lake, "lance", "t", location=made["location"], version=version).status == 200
+
+    assert len(commits_told(lake)) == before + 2
+
+
+def commits_told(node: Node) -> list[Json]:
+    """The commits to tables in the metalake's changes."""
+    changes = node.done("GET", "/api/limnos/v1/metalakes/lake/changes?after=oldest&limit=1000")["changes"]
+    return [each for each in changes if each["operation"] == "commit"]

@@ -1,0 +1,52 @@
+"""The supervisor's rules of life and death, worker by worker, without processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from limnos.app import workers
+from limnos.app.workers import Worker, Workers
+from limnos.config.settings import Settings
+
+
+@pytest.fixture
+def supervised(monkeypatch: pytest.MonkeyPatch) -> tuple[Workers, list[tuple[int, int]]]:
+    """Two workers that are said to run, and the signals that they would get."""
+    killed: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, which: killed.append((pid, which)))
+    found = Workers(Settings(), [[], []], lambda: None)
+    found.workers = [Worker(number, []) for number in (1, 2)]
+    for each in found.workers:
+        each.pid, each.due_at = 1_000_000 + each.number, None
+    return found, killed
+
+
+def test_a_worker_that_starts_slowly_is_let_be(supervised: tuple[Workers, list[tuple[int, int]]]) -> None:
+    """Beats count from the first one on: before it a worker migrates, fills or opens its store for as long as that takes."""
+    found, killed = supervised
+    slow, hung = found.workers
+    hung.serves = True
+    slow.missed = hung.missed = workers.BEATS_MISSED_MAX + 1
+
+    found._end_hung()
+
+    assert killed == [(hung.pid, signal.SIGKILL)]
+    assert hung.missed == 0
+
+
+def test_a_worker_that_just_beats_is_let_be(supervised: tuple[Workers, list[tuple[int, int]]]) -> None:
+    """So many missed beats and no fewer; and while all stop, nobody is ended for it."""
+    found, killed = supervised
+    for each in found.workers:
+        each.serves, each.missed = True, workers.BEATS_MISSED_MAX
+    found._end_hung()
+    assert killed == []
+
+    found.stopping_until = 1e18
+    found.workers[0].missed = 1_000
+    found._end_hung()
+
+    assert killed == []

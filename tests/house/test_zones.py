@@ -1,0 +1,31 @@
+"""The modules that run in two time zones are there, and run so."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.zones import FOLDERS, MODULES, ZONES, is_zoned, machine_in
+
+TESTS = Path(__file__).parents[1]
+
+
+def test_every_name_is_a_module_or_folder() -> None:
+    """A module that was moved takes its line along."""
+    assert [each for each in (*FOLDERS, *MODULES) if not (TESTS / each).exists()] == []
+    assert is_zoned(Path("sqlpp/functions/test_times.py"))
+    assert not is_zoned(Path("sqlpp/test_fuzz.py"))
+
+
+def test_the_machine_is_in_the_zone() -> None:
+    """Local times are behind UTC by what they are there, summer and winter, and as before when the body has ended."""
+    before = time.tzname
+    offsets = []
+    for zone in ZONES:
+        with machine_in(zone):
+            days = [datetime(2024, month, 15, tzinfo=UTC).astimezone() for month in (1, 7)]
+            offsets.append([day.utcoffset().total_seconds() / 3600 for day in days])  # type: ignore[union-attr]
+
+    assert offsets == [[0, 0], [-5, -4]]
+    assert time.tzname == before

@@ -1,0 +1,56 @@
+"""Time zones of tests: modules about times run once in UTC and once where clocks are behind it and change twice a year.
+
+A value that depends on the machine's zone is wrong in one of the two, on every run and on any machine.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+ZONES: Final = ("UTC", "America/New_York")
+FOLDERS: Final = (
+    "sqlpp/functions",
+    "sqlpp/values",
+    "sqlpp/stored",
+    "telemetry",
+    "formats/scans",
+    "formats/restricting",
+)
+MODULES: Final = frozenset(
+    {
+        "cli/test_access.py", "cli/test_jobs.py", "formats/iceberg/test_types.py", "http/test_cloudevents.py", "http/test_audited.py",
+        "http/admin/test_reports.py", "http/admin/test_runs.py", "http/admin/test_service_accounts.py", "http/admin/test_tokens.py", "http/admin/test_trash.py",
+        "pipeline/test_marks.py", "pipeline/test_schedulers.py", "pipeline/run/test_backfill.py",
+        "pipeline/run/test_parameters.py", "pipeline/run/test_schedule.py", "services/test_audit.py", "services/test_audit_exports.py",
+        "services/test_run_retention.py", "sources/test_credentials.py", "sources/test_mysql_tables.py", "sources/test_signing.py",
+        "store/test_times.py",
+    }
+)  # fmt: skip
+"""Tests of what reads, writes, compares or shows a time: values of queries, logs, retention, expiry, signatures, schedules."""
+
+
+def is_zoned(path: Path) -> bool:
+    """Say whether a module below `tests` runs in each zone."""
+    name = path.as_posix()
+    return name in MODULES or name.startswith(tuple(f"{each}/" for each in FOLDERS))
+
+
+@contextmanager
+def machine_in(zone: str) -> Iterator[None]:
+    """Let this process and those that it starts be in a zone, until the body ends."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = zone
+    time.tzset()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TZ"]
+        else:
+            os.environ["TZ"] = before
+        time.tzset()
