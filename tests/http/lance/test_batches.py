@@ -129,7 +129,6 @@ def test_bad_batches(node: Node) -> None:
     assert at
 
 
-<<<<<<< HEAD
 def test_a_taken_name_in_a_batch_is_a_conflict(lake: Node) -> None:
     """A batch that declares a table under a taken name is refused as a single request is, and nothing of it is done."""
     kept(lake, "a")
@@ -141,7 +140,8 @@ def test_a_taken_name_in_a_batch_is_a_conflict(lake: Node) -> None:
     assert told(answer) == (409, 5)
     assert "Table a: Table already exists" in answer.json()["detail"]
     assert names(lake.get(f"{ROOT}/namespace/lance/table/list")) == ["a"]
-=======
+
+
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_a_batch_waits_for_its_tables(lake: Node, name: str) -> None:
     """While somebody else commits to one of its tables on this node, a batch looks at no version and waits for its turn."""
@@ -162,4 +162,3 @@ def test_a_batch_waits_for_its_tables(lake: Node, name: str) -> None:
         return waits, (await batch).status
 
     assert lake.runner.run(story()) == (True, 200)
->>>>>>> 4f7bde9 (Bugs that no test noticed: secrets, protection, runs, leases, parts, versions; modules about times in two zones)
