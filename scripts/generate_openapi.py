@@ -1,8 +1,8 @@
 """Write openapi/*.json, the wire contracts in OpenAPI 3.1, from the route tables and the shapes of the bodies.
 
 Usage: generate_openapi.py [--check]. Paths, methods, operation ids and tags come from the protocols' routers, summaries from
-the handlers' docstrings, bodies from the msgspec structs that handlers decode into, query parameters from what handlers
-ask a request for.
+the handlers' docstrings, bodies from the msgspec structs that handlers decode into, query parameters from what the routes
+declare.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ _METALAKES = re.compile("/metalakes/{[^}]*}/")
 _CREATED = re.compile(r", 201\b")
 _FIELD = re.compile(r'form(?:\.get\(|\[)"(\w+)"')
 _BODY = re.compile(r"decode\((?:await request\.body\(\)|data), (\w+|dict\[str, object\])")
-_QUERY = re.compile(r'\.query(_flag|_raw)?\("(\w+)"')
+_QUERY = re.compile(r'\.query(_flag|_raw|_each)?\("([\w-]+)"')
+_HELPED = re.compile(r'_(?:number|moment|count)\(request, "(\w+)"')
 _PASSED_ON = re.compile(r"(\w+)\(request\b")
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
@@ -223,11 +224,21 @@ def parameters_of(route: Route[Handler], known: Known) -> list[Json]:
     ]
     if known.keyed:
         found.append(KEY)
-    asked: dict[str, str] = {}
+    flags = {name for name, kind in read_of(known).items() if kind == "_flag"}
+    for name in (*route.query, *route.query_ignored):
+        shape: Json = {"type": "boolean" if name in flags else "string"}
+        if name in route.query_repeatable:
+            shape = {"type": "array", "items": shape}
+        found.append({"name": name, "in": "query", "schema": shape})
+    return found
+
+
+def read_of(known: Known) -> dict[str, str]:
+    """Return the query parameters that a handler reads, each with how: `_flag`, `_raw`, `_each`, or as text."""
+    found: dict[str, str] = {}
     for function in known.functions:
-        asked |= {name: kind for kind, name in _QUERY.findall(source_of(function))}
-    for name, kind in asked.items():
-        found.append({"name": name, "in": "query", "schema": {"type": "boolean" if kind == "_flag" else "string"}})
+        found |= {name: kind for kind, name in _QUERY.findall(source_of(function))}
+        found |= {name: "" for name in _HELPED.findall(source_of(function)) if name not in found}
     return found
 
 

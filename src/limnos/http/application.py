@@ -21,6 +21,7 @@ from limnos.http.cors import VARY, allow_origin, is_preflight, preflight_fields
 from limnos.http.deadlines import Deadlines
 from limnos.http.door import Door
 from limnos.http.kept import KeptAnswers, depends_of, key_of
+from limnos.http.parameters import check_parameters
 from limnos.http.patience import Patience, patience_of
 from limnos.http.pieces import CutShort, Pieces
 from limnos.http.refusals import hidden_metalake, plain
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
 
 HEAD_TIMEOUT_S = 10.0
+READING = frozenset({"GET", "HEAD"})
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 """Methods whose bodies nobody reads, whatever they are."""
 CACHED_ROUTES_MAX = 50_000
@@ -296,7 +298,12 @@ class Application:
 
     def _check_head(self, target: _Target, request: Request, *, ctx: Context) -> None:
         """Refuse what the head alone shows to be wrong for the route, and take from it what the handler rests on."""
-        headers = request.headers
+        headers, route = request.headers, target.route
+        if request.query_string and route is not None:
+            check_parameters(
+                request.query_string, route.query, ignored=route.query_ignored, repeatable=route.query_repeatable,
+                changes=request.method not in READING,
+            )  # fmt: skip
         if ACTIVE_ROLES in headers and not target.anonymous:
             if not target.narrows:
                 raise refuse_active_roles()

@@ -118,7 +118,7 @@ class Request:
         return origin_of(self.target, self.headers, peer=self.peer, credential=self.credential)
 
     def query_raw(self, name: str) -> bytes | None:
-        """Return a query parameter as it was sent, the last one of its name."""
+        """Return a query parameter as it was sent. The route declares it, so it is there once at most (`http.parameters`)."""
         if not self.query_string:
             return None
         if self._query is None:
@@ -127,7 +127,7 @@ class Request:
         return self._query.get(name)
 
     def query(self, name: str) -> str | None:
-        """Return a query parameter decoded, the last one of its name."""
+        """Return a query parameter decoded, as `query_raw` gives it."""
         raw = self.query_raw(name)
         return None if raw is None else unquote_form(raw)
 

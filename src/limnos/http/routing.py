@@ -25,6 +25,8 @@ Takes = Literal["json", "form", "any"]
 class Route(NamedTuple, Generic[H]):
     """What a path and method lead to; `operation` is its name in metrics and logs.
 
+    `query` names the query parameters that it reads, `query_ignored` those that clients send to it and that change nothing here, and
+    `query_repeatable` those of `query` that may come several times: `http.parameters` refuses others.
     `deadline_s` is the route's own, in place of the server's. `takes` is the kind of body: one of another kind, by its
     Content-Type, is refused. `asks` are the actions that it leads to: a body over 64 KiB is read only from somebody who
     could do one of them, and up to `body_bytes_max`; a route that does not say what it leads to takes no such body.
@@ -38,6 +40,9 @@ class Route(NamedTuple, Generic[H]):
     body_bytes_max: int = LONG_BODY_BYTES
     takes: Takes = "json"
     asks: tuple[Action, ...] = ()
+    query: tuple[str, ...] = ()
+    query_ignored: tuple[str, ...] = ()
+    query_repeatable: tuple[str, ...] = ()
 
     @property
     def body_limit(self) -> int:

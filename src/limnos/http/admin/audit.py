@@ -135,7 +135,19 @@ def _right(right: Right, user: str, *, allowed: bool) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/metalakes/{m}/audit", audit_metalake, "list-audit"),
-    Route("GET", "/api/limnos/v1/audit", audit_server, "list-server-audit"),
+    Route(
+        "GET",
+        "/api/limnos/v1/metalakes/{m}/audit",
+        audit_metalake,
+        "list-audit",
+        query=("user", "object", "path", "action", "outcome", "request", "since", "until", "before", "after", "limit"),
+    ),
+    Route(
+        "GET",
+        "/api/limnos/v1/audit",
+        audit_server,
+        "list-server-audit",
+        query=("user", "object", "path", "action", "outcome", "request", "since", "until", "before", "after", "limit"),
+    ),
     Route("POST", "/api/limnos/v1/audit/export", audit_export, "export-audit"),
 )

@@ -64,9 +64,9 @@ def _number(text: str | None, name: str, most: int, *, unset: int) -> int:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/metalakes/{m}/changes", changes, "list-changes", deadline_s=DEADLINE_S),
+    Route("GET", "/api/limnos/v1/metalakes/{m}/changes", changes, "list-changes", query=("after", "limit", "wait_s"), deadline_s=DEADLINE_S),
     Route(
-        "GET", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/changes", changes, "list-catalog-changes",
+        "GET", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/changes", changes, "list-catalog-changes", query=("after", "limit", "wait_s"),
         deadline_s=DEADLINE_S,
     ),
 )  # fmt: skip

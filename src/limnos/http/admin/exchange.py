@@ -125,12 +125,12 @@ def _encode(found: Import) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/metalakes/{m}/export", export_stream, "export-metalake"),
+    Route("GET", "/api/limnos/v1/metalakes/{m}/export", export_stream, "export-metalake", query=("format", "secrets")),
     Route("GET", _IMPORTS, imports_list, "list-imports"),
     Route("POST", _IMPORTS, import_begin, "begin-import"),
     Route("GET", _ONE, import_load, "load-import"),
     Route(
-        "POST", f"{_ONE}/records", import_feed, "feed-import", deadline_s=_PART_S, body_bytes_max=_PART_BYTES_MAX, takes="any",
+        "POST", f"{_ONE}/records", import_feed, "feed-import", query=("after",), deadline_s=_PART_S, body_bytes_max=_PART_BYTES_MAX, takes="any",
         asks=(Action.METALAKE_IMPORT,),
     ),
     Route("POST", f"{_ONE}/finish", import_finish, "finish-import"),

@@ -136,16 +136,22 @@ def _number(request: Request, name: str, *, default: int, most: int) -> int:
     return number
 
 
-def _take(path: str, operation: str) -> Route[Handler]:
+def _take(path: str, operation: str, *query: str) -> Route[Handler]:
     return Route(
         "POST", path, lineage_take, operation, body_bytes_max=LONG_BODY_BYTES,
-        asks=(Action.TABLE_COMMIT, Action.VIEW_ALTER),
+        asks=(Action.TABLE_COMMIT, Action.VIEW_ALTER), query=query,
     )  # fmt: skip
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    _take("/api/lineage", "take-lineage"),
-    _take("/api/v1/lineage", "take-lineage-v1"),
+    _take("/api/lineage", "take-lineage", "metalake"),
+    _take("/api/v1/lineage", "take-lineage-v1", "metalake"),
     _take("/api/limnos/v1/metalakes/{m}/lineage", "take-lineage-of-metalake"),
-    Route("GET", "/api/limnos/v1/metalakes/{m}/lineage", lineage_show, "show-lineage"),
+    Route(
+        "GET",
+        "/api/limnos/v1/metalakes/{m}/lineage",
+        lineage_show,
+        "show-lineage",
+        query=("path", "column", "direction", "depth", "after", "limit"),
+    ),
 )

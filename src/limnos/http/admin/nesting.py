@@ -112,8 +112,8 @@ def _limit(request: Request) -> int:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _NAMES, names_check, "check-names"),
-    Route("GET", _CHANGES, names_show, "show-name-changes"),
+    Route("GET", _NAMES, names_check, "check-names", query=("separator", "limit")),
+    Route("GET", _CHANGES, names_show, "show-name-changes", query=("after", "limit")),
     Route("PUT", _CHANGES, names_plan, "plan-name-changes"),
     Route("POST", _CHANGES, names_go_on, "change-names"),
     Route("DELETE", _CHANGES, names_confirm, "confirm-name-changes"),

@@ -102,7 +102,7 @@ ROUTES: tuple[Route[Handler], ...] = (
         "PUT", f"{_ALL}/{{p}}", pipeline_put, "put-pipeline",
         asks=(Action.JOB_TEMPLATE_CREATE, Action.JOB_TEMPLATE_ALTER, Action.JOB_TEMPLATE_LOAD),
     ),
-    Route("GET", f"{_ALL}/{{p}}", pipeline_load, "load-pipeline"),
+    Route("GET", f"{_ALL}/{{p}}", pipeline_load, "load-pipeline", query=("version",)),
     Route("DELETE", f"{_ALL}/{{p}}", pipeline_drop, "drop-pipeline"),
-    Route("GET", f"{_ALL}/{{p}}/findings", findings_list, "list-findings"),
+    Route("GET", f"{_ALL}/{{p}}/findings", findings_list, "list-findings", query=("rule", "step", "page", "limit")),
 )  # fmt: skip

@@ -67,5 +67,11 @@ def _number(request: Request, name: str, default: int) -> int:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/reports", reports_list, "list-reports"),
+    Route(
+        "GET",
+        "/api/limnos/v1/metalakes/{m}/catalogs/{c}/reports",
+        reports_list,
+        "list-reports",
+        query=("table", "type", "before", "limit"),
+    ),
 )

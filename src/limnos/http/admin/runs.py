@@ -334,7 +334,7 @@ _RUNNERS = (Action.JOB_RUN, Action.JOB_LOAD)
 """Who could run a pipeline, or has a run: a step's findings may be long."""
 ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", f"{_LAKE}/pipelines/{{p}}/runs", run_start, "start-run", asks=(Action.JOB_RUN,)),
-    Route("GET", f"{_LAKE}/runs", runs_list, "list-runs"),
+    Route("GET", f"{_LAKE}/runs", runs_list, "list-runs", query=("pipeline", "state", "page", "limit")),
     Route("GET", _RUN, run_load, "load-run"),
     Route("POST", f"{_RUN}/beat", run_beat, "beat-run"),
     Route("POST", f"{_RUN}/resume", run_resume, "resume-run"),

@@ -72,7 +72,7 @@ def _encode(row: TaskRow) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/tasks", tasks_list, "list-tasks"),
+    Route("GET", "/api/limnos/v1/tasks", tasks_list, "list-tasks", query=("state", "after")),
     Route("GET", "/api/limnos/v1/tasks/{id}", task_load, "load-task"),
     Route("POST", "/api/limnos/v1/tasks/{id}/retry", task_retry, "retry-task"),
 )

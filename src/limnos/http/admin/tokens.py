@@ -69,7 +69,7 @@ def _encode(token: Token) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/tokens", tokens_list, "list-tokens"),
+    Route("GET", "/api/limnos/v1/tokens", tokens_list, "list-tokens", query=("user", "all")),
     Route("POST", "/api/limnos/v1/tokens", token_create, "create-token"),
     Route("DELETE", "/api/limnos/v1/tokens/{id}", token_revoke, "revoke-token"),
 )

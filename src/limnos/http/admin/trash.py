@@ -102,7 +102,7 @@ def _limit(request: Request) -> int:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _TRASH, trash_list, "list-trash"),
+    Route("GET", _TRASH, trash_list, "list-trash", query=("below", "before", "limit")),
     Route("DELETE", f"{_TRASH}/{{id}}", trash_forget, "forget-trash"),
     Route("POST", f"{_TRASH}/{{id}}/undrop", undrop, "undrop"),
 )

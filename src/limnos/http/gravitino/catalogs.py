@@ -143,7 +143,7 @@ _LIST = "Failed to operate catalog(s) operation [LIST] under metalake [{0}]"
 _NEW = "Failed to operate catalog(s) [{body.name}] operation [%s] under metalake [{0}]"
 _ONE = "Failed to operate catalog(s) [{1}] operation [%s] under metalake [{0}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/catalogs", told(_LIST, catalogs_list), "list-catalogs"),
+    Route("GET", "/metalakes/{m}/catalogs", told(_LIST, catalogs_list), "list-catalogs", query=("details",)),
     Route(
         "POST",
         "/metalakes/{m}/catalogs",
@@ -167,6 +167,6 @@ ROUTES: tuple[Route[Handler], ...] = (
         asks=(Action.CATALOG_ALTER,),
     ),
     Route("PATCH", "/metalakes/{m}/catalogs/{c}", told_body(_ONE % "ENABLE", InUse, catalog_set), "set-catalog"),
-    Route("DELETE", "/metalakes/{m}/catalogs/{c}", told(_ONE % "DROP", catalog_drop), "drop-catalog"),
+    Route("DELETE", "/metalakes/{m}/catalogs/{c}", told(_ONE % "DROP", catalog_drop), "drop-catalog", query=("force",)),
     Route("POST", "/metalakes/{m}/catalogs/{c}/testConnection", told(_ONE % "TEST", catalog_test), "test-catalog"),
 )

@@ -119,6 +119,6 @@ ROUTES: tuple[Route[Handler], ...] = (
         asks=(Action.FILESET_ALTER,),
     ),
     Route("DELETE", f"{_FILESETS}/{{fileset}}", told(_ONE % "DROP", fileset_drop), "drop-fileset"),
-    Route("GET", f"{_FILESETS}/{{fileset}}/files", told(_ONE % "LIST_FILES", files_list), "list-fileset-files"),
-    Route("GET", f"{_FILESETS}/{{fileset}}/location", told(_ONE % "GET", file_location), "get-file-location"),
+    Route("GET", f"{_FILESETS}/{{fileset}}/files", told(_ONE % "LIST_FILES", files_list), "list-fileset-files", query=("sub_path", "location_name")),
+    Route("GET", f"{_FILESETS}/{{fileset}}/location", told(_ONE % "GET", file_location), "get-file-location", query=("sub_path", "location_name")),
 )  # fmt: skip

@@ -88,7 +88,7 @@ _LIST = "Failed to operate function(s) operation [LIST] under schema [{2}]"
 _NEW = "Failed to operate function(s) [{body.name}] operation [REGISTER] under schema [{2}]"
 _ONE = "Failed to operate function(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _FUNCTIONS, told(_LIST, functions_list), "list-functions"),
+    Route("GET", _FUNCTIONS, told(_LIST, functions_list), "list-functions", query=("details",)),
     Route(
         "POST", _FUNCTIONS, told_body(_NEW, FunctionRegister, function_register), "register-function",
         asks=(Action.FUNCTION_CREATE,),

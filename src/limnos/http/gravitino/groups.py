@@ -57,7 +57,7 @@ _LIST = "Failed to operate groups operation [LIST] under metalake [{0}]"
 _NEW = "Failed to operate group {body.name} operation [ADD] under metalake [{0}]"
 _ONE = "Failed to operate group {1} operation [%s] under metalake [{0}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/groups", told(_LIST, groups_list, access=True), "list-groups"),
+    Route("GET", "/metalakes/{m}/groups", told(_LIST, groups_list, access=True), "list-groups", query=("details",)),
     Route("POST", "/metalakes/{m}/groups", told_body(_NEW, GroupAdd, group_add, access=True), "add-group"),
     Route("GET", "/metalakes/{m}/groups/{g}", told(_ONE % "GET", group_load, access=True), "load-group"),
     Route("DELETE", "/metalakes/{m}/groups/{g}", told(_ONE % "REMOVE", group_remove, access=True), "remove-group"),

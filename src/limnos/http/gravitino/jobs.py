@@ -151,7 +151,7 @@ _JOBS = f"Failed to operate job(s) operation [%s] {_UNDER}"
 _JOB = f"Failed to operate job {{1}} operation [%s] {_UNDER}"
 _ALL, _RUNS = "/metalakes/{m}/jobs/templates", "/metalakes/{m}/jobs/runs"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _ALL, told(_TEMPLATES % "LIST", templates_list), "list-job-templates"),
+    Route("GET", _ALL, told(_TEMPLATES % "LIST", templates_list), "list-job-templates", query=("details",)),
     Route(
         "POST", _ALL, told_body(_TEMPLATES % "REGISTER", TemplateRegister, template_register), "register-job-template"
     ),
@@ -160,7 +160,7 @@ ROUTES: tuple[Route[Handler], ...] = (
         "PUT", f"{_ALL}/{{template}}", told_body(_TEMPLATE % "ALTER", TemplateUpdates, template_alter), "alter-job-template"
     ),
     Route("DELETE", f"{_ALL}/{{template}}", told(_TEMPLATE % "DELETE", template_drop), "drop-job-template"),
-    Route("GET", _RUNS, told(_JOBS % "LIST", jobs_list), "list-jobs"),
+    Route("GET", _RUNS, told(_JOBS % "LIST", jobs_list), "list-jobs", query=("jobTemplateName",)),
     Route("POST", _RUNS, told_body(_JOBS % "RUN", JobRun, job_run), "run-job"),
     Route("GET", f"{_RUNS}/{{job}}", told(_JOB % "GET", job_load), "load-job"),
     Route("POST", f"{_RUNS}/{{job}}", told(_JOB % "CANCEL", job_cancel), "cancel-job"),

@@ -98,5 +98,5 @@ ROUTES: tuple[Route[Handler], ...] = (
         asks=(Action.METALAKE_ALTER,),
     ),
     Route("PATCH", "/metalakes/{m}", told_body(_ONE + "[ENABLE]", InUse, metalake_set), "set-metalake"),
-    Route("DELETE", "/metalakes/{m}", told(_ONE + "[DROP]", metalake_drop), "drop-metalake"),
+    Route("DELETE", "/metalakes/{m}", told(_ONE + "[DROP]", metalake_drop), "drop-metalake", query=("force",)),
 )

@@ -233,7 +233,7 @@ def _of_version(
     path = f"{_MODELS}/{part}"
     return (
         Route("GET", path, load, f"load-model-{suffix}"),
-        Route("GET", f"{path}/uri", uri, f"get-model-{suffix}-uri"),
+        Route("GET", f"{path}/uri", uri, f"get-model-{suffix}-uri", query=("uriName",)),
         Route("PUT", path, alter, f"alter-model-{suffix}"),
         Route("DELETE", path, drop, f"delete-model-{suffix}"),
     )
@@ -245,7 +245,7 @@ ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", f"{_MODELS}/{{model}}", told(_ONE % "LOAD", _LEAF.load), "load-model"),
     Route("PUT", f"{_MODELS}/{{model}}", told_body(_ONE % "ALTER", Updates, model_alter), "alter-model", asks=(Action.MODEL_ALTER,)),
     Route("DELETE", f"{_MODELS}/{{model}}", told(_ONE % "DELETE", _LEAF.drop), "delete-model"),
-    Route("GET", f"{_MODELS}/{{model}}/versions", told(_ONE % "LIST_VERSIONS", versions_list), "list-model-versions"),
+    Route("GET", f"{_MODELS}/{{model}}/versions", told(_ONE % "LIST_VERSIONS", versions_list), "list-model-versions", query=("details",)),
     Route(
         "POST", f"{_MODELS}/{{model}}/versions", told_body(_ONE % "LINK", VersionLink, version_link), "link-model-version",
         asks=(Action.MODEL_LINK,),

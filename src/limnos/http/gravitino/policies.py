@@ -110,14 +110,14 @@ _ONE = "Failed to operate policy {1} operation [%s] under metalake [{0}]"
 _ON = "Failed to operate policy(s) operation [%s] under object [{1} {2}]"
 _POLICIES, _OBJECTS = "/metalakes/{m}/policies", "/metalakes/{m}/objects/{type}/{fullName}/policies"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _POLICIES, told(_LIST, _POLICY.list), "list-policies"),
+    Route("GET", _POLICIES, told(_LIST, _POLICY.list), "list-policies", query=("details",)),
     Route("POST", _POLICIES, told_body(_NEW, PolicyCreate, policy_create), "create-policy", asks=(Action.POLICY_CREATE,)),
     Route("GET", f"{_POLICIES}/{{policy}}", told(_ONE % "GET", _POLICY.load), "load-policy"),
     Route("PUT", f"{_POLICIES}/{{policy}}", told_body(_ONE % "ALTER", PolicyUpdates, policy_alter), "alter-policy"),
     Route("PATCH", f"{_POLICIES}/{{policy}}", told_body(_ONE % "ENABLE", PolicySet, policy_set), "set-policy"),
     Route("DELETE", f"{_POLICIES}/{{policy}}", told(_ONE % "DELETE", _POLICY.drop), "drop-policy"),
     Route("GET", f"{_POLICIES}/{{policy}}/objects", told(_ONE % "LIST", _POLICY.objects), "list-policy-objects"),
-    Route("GET", _OBJECTS, told(_ON % "LIST", _POLICY.list_on), "list-object-policies"),
+    Route("GET", _OBJECTS, told(_ON % "LIST", _POLICY.list_on), "list-object-policies", query=("details",)),
     Route("POST", _OBJECTS, told_body(_ON % "ASSOCIATE", PoliciesAssociate, policies_associate), "associate-policies"),
     Route("GET", f"{_OBJECTS}/{{policy}}", told(_ON % "GET", _POLICY.load_on), "load-object-policy"),
 )  # fmt: skip

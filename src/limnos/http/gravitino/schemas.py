@@ -217,7 +217,9 @@ _LIST = "Failed to operate schema(s) operation [LIST] under catalog [{1}]"
 _NEW = "Failed to operate schema(s) [{body.name}] operation [CREATE] under catalog [{1}]"
 _ONE = "Failed to operate schema(s) [{2}] operation [%s] under catalog [{1}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas", told(_LIST, schemas_list), "list-schemas"),
+    Route(
+        "GET", "/metalakes/{m}/catalogs/{c}/schemas", told(_LIST, schemas_list), "list-schemas", query=("parentSchema",)
+    ),
     Route(
         "POST",
         "/metalakes/{m}/catalogs/{c}/schemas",
@@ -233,5 +235,11 @@ ROUTES: tuple[Route[Handler], ...] = (
         "alter-schema",
         asks=(Action.NAMESPACE_ALTER,),
     ),
-    Route("DELETE", "/metalakes/{m}/catalogs/{c}/schemas/{s}", told(_ONE % "DROP", schema_drop), "drop-schema"),
+    Route(
+        "DELETE",
+        "/metalakes/{m}/catalogs/{c}/schemas/{s}",
+        told(_ONE % "DROP", schema_drop),
+        "drop-schema",
+        query=("cascade",),
+    ),
 )

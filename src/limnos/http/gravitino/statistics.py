@@ -125,7 +125,7 @@ ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _TABLE, told(_ON % "LIST", statistics_list), "list-statistics"),
     Route("PUT", _TABLE, told_body(_ON % "UPDATE", StatisticsUpdate, statistics_update), "update-statistics", asks=(Action.TABLE_ALTER,)),
     Route("POST", _TABLE, told_body(_ON % "DROP", StatisticsDrop, statistics_drop), "drop-statistics"),
-    Route("GET", _PARTITIONS, told(_ON % "LIST", partition_statistics_list), "list-partition-statistics"),
+    Route("GET", _PARTITIONS, told(_ON % "LIST", partition_statistics_list), "list-partition-statistics", query=("from", "to", "fromInclusive", "toInclusive")),
     Route(
         "PUT", _PARTITIONS, told_body(_ON % "UPDATE", PartitionsUpdate, partition_statistics_update),
         "update-partition-statistics", asks=(Action.TABLE_ALTER,),

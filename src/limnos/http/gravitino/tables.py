@@ -320,14 +320,14 @@ ROUTES: tuple[Route[Handler], ...] = (
         "POST", _TABLES, told_body(_NEW, TableCreate, table_create), "create-schema-table", asks=(Action.TABLE_CREATE,),
         body_bytes_max=ANY_BODY_BYTES,
     ),
-    Route("GET", f"{_TABLES}/{{t}}", told(_ONE % "LOAD", table_load), "load-table"),
+    Route("GET", f"{_TABLES}/{{t}}", told(_ONE % "LOAD", table_load), "load-table", query=("privileges",)),
     Route(
         "PUT", f"{_TABLES}/{{t}}", told_body(_ONE % "ALTER", TableUpdates, table_alter), "alter-schema-table", asks=(Action.TABLE_ALTER,),
         body_bytes_max=ANY_BODY_BYTES,
     ),
-    Route("DELETE", f"{_TABLES}/{{t}}", told(_ONE % "DROP", table_drop), "drop-schema-table"),
+    Route("DELETE", f"{_TABLES}/{{t}}", told(_ONE % "DROP", table_drop), "drop-schema-table", query=("purge",)),
     Route("GET", f"{_TABLES}/{{t}}/partitions", told(_PARTITIONS % "LIST", partitions), "list-partitions"),
     Route("POST", f"{_TABLES}/{{t}}/partitions", told(_PARTITIONS % "CREATE", partitions), "add-partitions"),
     Route("GET", f"{_TABLES}/{{t}}/partitions/{{p}}", told(_PARTITIONS % "GET", partitions), "load-partition"),
-    Route("DELETE", f"{_TABLES}/{{t}}/partitions/{{p}}", told(_PARTITIONS % "DROP", partitions), "drop-partition"),
+    Route("DELETE", f"{_TABLES}/{{t}}/partitions/{{p}}", told(_PARTITIONS % "DROP", partitions), "drop-partition", query_ignored=("purge",)),
 )  # fmt: skip

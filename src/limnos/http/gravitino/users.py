@@ -102,7 +102,7 @@ _LIST = "Failed to operate users operation [LIST] under metalake [{0}]"
 _NEW = "Failed to operate user {body.name} operation [ADD] under metalake [{0}]"
 _ONE = "Failed to operate user {1} operation [%s] under metalake [{0}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/users", told(_LIST, users_list, access=True), "list-users"),
+    Route("GET", "/metalakes/{m}/users", told(_LIST, users_list, access=True), "list-users", query=("details",)),
     Route("POST", "/metalakes/{m}/users", told_body(_NEW, UserAdd, user_add, access=True), "add-user"),
     Route("GET", "/metalakes/{m}/users/{u}", told(_ONE % "GET", user_load, access=True), "load-user"),
     Route("DELETE", "/metalakes/{m}/users/{u}", told(_ONE % "REMOVE", user_remove, access=True), "remove-user"),

@@ -19,7 +19,7 @@ from limnos.access.actions import Action
 from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, split
 from limnos.http.response import JSON, Response, no_content
-from limnos.model.errors import NotFound, Unprocessable
+from limnos.model.errors import BadRequest, NotFound, Unprocessable
 from limnos.names import iceberg
 from limnos.services import namespaces
 from limnos.services.homes import LOCATION
@@ -117,6 +117,11 @@ async def namespace_exists(request: Request, ctx: Context) -> Response:
 
 async def namespace_drop(request: Request, ctx: Context) -> Response:
     """DELETE a namespace: that one only, and only when it is empty."""
+    if request.query_flag("cascade"):
+        raise BadRequest(
+            "Query parameter cascade is not supported, so nothing was dropped: drop what is in the namespace first, then the "
+            "namespace itself"
+        )
     scope, params = split(request, ctx, 1)
     await namespaces.namespace_drop(ctx, scope, levels=levels_of(params[0]))
     return no_content()

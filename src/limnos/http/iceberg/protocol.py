@@ -36,13 +36,26 @@ PLAN_BYTES_MAX = 2 << 20
 """How long a request to plan a scan may be: its filter may name many values."""
 
 CATALOG_ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/{prefix}/namespaces", namespaces.namespaces_list, "list-namespaces"),
     Route(
-        "POST", "/{prefix}/namespaces", namespaces.namespace_create, "create-namespace", asks=(Action.NAMESPACE_CREATE,)
+        "GET",
+        "/{prefix}/namespaces",
+        namespaces.namespaces_list,
+        "list-namespaces",
+        query=("parent", "pageToken", "pageSize"),
+    ),
+    Route(
+        "POST",
+        "/{prefix}/namespaces",
+        namespaces.namespace_create,
+        "create-namespace",
+        query=("parents",),
+        asks=(Action.NAMESPACE_CREATE,),
     ),
     Route("GET", "/{prefix}/namespaces/{namespace}", namespaces.namespace_load, "load-namespace"),
     Route("HEAD", "/{prefix}/namespaces/{namespace}", namespaces.namespace_exists, "namespace-exists"),
-    Route("DELETE", "/{prefix}/namespaces/{namespace}", namespaces.namespace_drop, "drop-namespace"),
+    Route(
+        "DELETE", "/{prefix}/namespaces/{namespace}", namespaces.namespace_drop, "drop-namespace", query=("cascade",)
+    ),
     Route(
         "POST",
         "/{prefix}/namespaces/{namespace}/properties",
@@ -50,7 +63,13 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         "update-properties",
         asks=(Action.NAMESPACE_ALTER,),
     ),
-    Route("GET", "/{prefix}/namespaces/{namespace}/tables", tables.tables_list, "list-tables"),
+    Route(
+        "GET",
+        "/{prefix}/namespaces/{namespace}/tables",
+        tables.tables_list,
+        "list-tables",
+        query=("pageToken", "pageSize"),
+    ),
     Route(
         "POST",
         "/{prefix}/namespaces/{namespace}/tables",
@@ -60,7 +79,13 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         body_bytes_max=ANY_BODY_BYTES,
     ),
     Route("POST", "/{prefix}/namespaces/{namespace}/register", tables.table_register, "register-table"),
-    Route("GET", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_load, "load-table"),
+    Route(
+        "GET",
+        "/{prefix}/namespaces/{namespace}/tables/{table}",
+        tables.table_load,
+        "load-table",
+        query=("snapshots", "referenced-by"),
+    ),
     Route("HEAD", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_exists, "table-exists"),
     Route(
         "POST",
@@ -70,7 +95,13 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         asks=(Action.TABLE_COMMIT, Action.TABLE_CREATE),
         body_bytes_max=ANY_BODY_BYTES,
     ),
-    Route("DELETE", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_drop, "drop-table"),
+    Route(
+        "DELETE",
+        "/{prefix}/namespaces/{namespace}/tables/{table}",
+        tables.table_drop,
+        "drop-table",
+        query=("purgeRequested",),
+    ),
     Route(
         "POST",
         "/{prefix}/namespaces/{namespace}/tables/{table}/unregister",
@@ -90,18 +121,38 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         "/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
         vended.credentials_load,
         "load-credentials",
+        query=("referenced-by",),
     ),
     Route(
         "POST",
         "/{prefix}/namespaces/{namespace}/tables/{table}/plan",
         plans.scan_plan,
         "plan-scan",
+        query=("referenced-by",),
         asks=(Action.TABLE_READ,),
         body_bytes_max=PLAN_BYTES_MAX,
     ),
-    Route("GET", "/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan}", plans.plan_load, "load-plan"),
-    Route("DELETE", "/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan}", plans.plan_cancel, "cancel-plan"),
-    Route("POST", "/{prefix}/namespaces/{namespace}/tables/{table}/tasks", plans.tasks_load, "load-tasks"),
+    Route(
+        "GET",
+        "/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan}",
+        plans.plan_load,
+        "load-plan",
+        query=("referenced-by",),
+    ),
+    Route(
+        "DELETE",
+        "/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan}",
+        plans.plan_cancel,
+        "cancel-plan",
+        query=("referenced-by",),
+    ),
+    Route(
+        "POST",
+        "/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
+        plans.tasks_load,
+        "load-tasks",
+        query=("referenced-by",),
+    ),
     Route(
         "POST",
         "/{prefix}/namespaces/{namespace}/tables/{table}/sign",
@@ -118,7 +169,9 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         asks=(Action.TABLE_COMMIT, Action.TABLE_CREATE),
         body_bytes_max=ANY_BODY_BYTES,
     ),
-    Route("GET", "/{prefix}/namespaces/{namespace}/views", views.views_list, "list-views"),
+    Route(
+        "GET", "/{prefix}/namespaces/{namespace}/views", views.views_list, "list-views", query=("pageToken", "pageSize")
+    ),
     Route(
         "POST",
         "/{prefix}/namespaces/{namespace}/views",
@@ -128,7 +181,9 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         body_bytes_max=ANY_BODY_BYTES,
     ),
     Route("POST", "/{prefix}/namespaces/{namespace}/register-view", views.view_register, "register-view"),
-    Route("GET", "/{prefix}/namespaces/{namespace}/views/{view}", views.view_load, "load-view"),
+    Route(
+        "GET", "/{prefix}/namespaces/{namespace}/views/{view}", views.view_load, "load-view", query=("referenced-by",)
+    ),
     Route("HEAD", "/{prefix}/namespaces/{namespace}/views/{view}", views.view_exists, "view-exists"),
     Route(
         "POST",
@@ -180,7 +235,7 @@ class IcebergProtocol:
 
     def __init__(self) -> None:
         load = partial(config.config_load, endpoints=ENDPOINTS, passed_on=PASSED_ON)
-        config_route: Route[Handler] = Route("GET", "/config", load, "load-config")
+        config_route: Route[Handler] = Route("GET", "/config", load, "load-config", query=("warehouse",))
         token_route: Route[Handler] = Route("POST", "/oauth/tokens", oauth.token_issue, "issue-token", takes="form")
         reads, writes = prefixless([passing(route) for route in CATALOG_ROUTES])
         terms = Terms(lambda request, ctx: split(request, ctx, 0)[0], _error)

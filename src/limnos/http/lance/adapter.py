@@ -17,8 +17,9 @@ from limnos.http.door import Door
 from limnos.http.lance.adapter_rows import ROWS
 from limnos.http.lance.errors import error_response
 from limnos.http.lance.idents import body_path
-from limnos.http.lance.operations import FLAGS, MAPS, NUMBERS, OPERATIONS, REPEATED, Operation
+from limnos.http.lance.operations import FLAGS, MAPS, NUMBERS, OPERATIONS, PARAMETERS, REPEATED, Operation
 from limnos.http.lance.protocol import ROOT, LanceRouter
+from limnos.http.parameters import check_parameters
 from limnos.http.request import Request
 from limnos.http.response import JSON, Response, json_response
 from limnos.http.routing import Route
@@ -124,6 +125,7 @@ class Adapter:
             operation, name = routes[method].handler, routes[method].operation
             limit = ROWS_BYTES_MAX if operation.takes == "rows" else FIELDS_BYTES_MAX
             query = cast("bytes", scope["query_string"])
+            check_parameters(query, PARAMETERS, repeatable=REPEATED, changes=method != "GET")
             request = Request(method, raw, params, headers, query, receive, request_id, limit, "", 0.0)
             if self._folders is not None and operation.call in ROWS:
                 return await ROWS[operation.call](request, self._folders)

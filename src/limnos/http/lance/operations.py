@@ -90,3 +90,11 @@ FLAGS: Final = frozenset(
 MAPS: Final = frozenset({"properties", "storage_options"})
 REPEATED: Final = frozenset({"on"})
 """What query parameters are, where they are no text."""
+TEXTS: Final = frozenset(
+    {
+        "delimiter", "page_token", "branch", "mode", "when_matched_update_all_filt", "when_not_matched_by_source_delete_filt",
+        "timeout",
+    }
+)  # fmt: skip
+PARAMETERS: Final = NUMBERS | FLAGS | MAPS | REPEATED | TEXTS
+"""Every query parameter of the protocol."""

@@ -17,6 +17,8 @@ from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
@@ -30,50 +32,117 @@ ROOT: Final = "/lance/v1"
 _FIRST: Final = frozenset({b"namespace", b"table", b"transaction", b"materialized_view"})
 """How the protocol's paths go on: what else begins with `/v1` is not meant for it."""
 
+OWN_PARAMETERS: Final = ("delimiter", "metalake")
+"""Query parameters of every operation: the protocol's, and the metalake that a client may name."""
+DESCRIBE_FLAGS: Final = ("with_table_uri", "load_detailed_metadata", "check_declared")
+"""Flags that the generated clients (lance_namespace_urllib3_client, lance-namespace-apache-client) send with each description. The same
+flags in the body decide."""
+
 _SPACE, _TABLE, _TRANSACTION = "/namespace/{namespace_id}", "/table/{table_id}", "/transaction/{transaction_id}"
 _QUICK: tuple[Route[Handler], ...] = (
     Route("POST", f"{_SPACE}/create", namespaces.namespace_create, "lance-create-namespace"),
-    Route("GET", f"{_SPACE}/list", namespaces.namespaces_page, "lance-list-namespaces"),
+    Route("GET", f"{_SPACE}/list", namespaces.namespaces_page, "lance-list-namespaces", query=("page_token", "limit")),
     Route("POST", f"{_SPACE}/describe", namespaces.namespace_describe, "lance-describe-namespace"),
     Route("POST", f"{_SPACE}/drop", namespaces.namespace_drop, "lance-drop-namespace"),
     Route("POST", f"{_SPACE}/exists", namespaces.namespace_exists, "lance-namespace-exists"),
-    Route("GET", f"{_SPACE}/table/list", namespaces.namespace_tables, "lance-list-tables"),
-    Route("GET", "/table", tables.tables_all, "lance-list-all-tables"),
+    Route(
+        "GET",
+        f"{_SPACE}/table/list",
+        namespaces.namespace_tables,
+        "lance-list-tables",
+        query=("include_declared", "page_token", "limit"),
+    ),
+    Route(
+        "GET", "/table", tables.tables_all, "lance-list-all-tables", query=("include_declared", "page_token", "limit")
+    ),
     Route("POST", f"{_TABLE}/declare", tables.table_declare, "lance-declare-table"),
     Route("POST", f"{_TABLE}/create-empty", tables.table_declare, "lance-create-empty-table"),
     Route("POST", f"{_TABLE}/register", tables.table_register, "lance-register-table"),
-    Route("POST", f"{_TABLE}/describe", tables.table_describe, "lance-describe-table"),
+    Route("POST", f"{_TABLE}/describe", tables.table_describe, "lance-describe-table", query_ignored=DESCRIBE_FLAGS),
     Route("POST", f"{_TABLE}/exists", tables.table_exists, "lance-table-exists"),
     Route("POST", f"{_TABLE}/drop", tables.table_drop, "lance-drop-table", takes="any"),
     Route("POST", f"{_TABLE}/deregister", tables.table_deregister, "lance-deregister-table", takes="any"),
     Route("POST", f"{_TABLE}/rename", tables.table_rename, "lance-rename-table"),
-    Route("POST", f"{_TABLE}/version/list", versions.versions_list, "lance-list-table-versions", takes="any"),
+    Route(
+        "POST",
+        f"{_TABLE}/version/list",
+        versions.versions_list,
+        "lance-list-table-versions",
+        query=("branch", "descending", "page_token", "limit"),
+        takes="any",
+    ),
     Route("POST", f"{_TABLE}/version/create", versions.version_create, "lance-create-table-version"),
     Route("POST", f"{_TABLE}/version/describe", versions.version_describe, "lance-describe-table-version"),
     Route("POST", f"{_TABLE}/version/delete", versions.versions_delete, "lance-batch-delete-table-versions"),
     Route("POST", "/table/version/batch-create", batches.versions_create, "lance-batch-create-table-versions"),
     Route("POST", "/table/batch-commit", batches.tables_commit, "lance-batch-commit-tables"),
-    Route("POST", f"{_TABLE}/tags/list", references.tags_list, "lance-list-table-tags", takes="any"),
+    Route(
+        "POST",
+        f"{_TABLE}/tags/list",
+        references.tags_list,
+        "lance-list-table-tags",
+        query=("page_token", "limit"),
+        takes="any",
+    ),
     Route("POST", f"{_TABLE}/tags/version", references.tag_version, "lance-get-table-tag-version"),
     Route("POST", f"{_TABLE}/tags/create", references.tag_create, "lance-create-table-tag"),
     Route("POST", f"{_TABLE}/tags/update", references.tag_update, "lance-update-table-tag"),
     Route("POST", f"{_TABLE}/tags/delete", references.tag_delete, "lance-delete-table-tag"),
-    Route("POST", f"{_TABLE}/branches/list", references.branches_list, "lance-list-table-branches", takes="any"),
+    Route(
+        "POST",
+        f"{_TABLE}/branches/list",
+        references.branches_list,
+        "lance-list-table-branches",
+        query=("page_token", "limit"),
+        takes="any",
+    ),
     Route("POST", f"{_TABLE}/branches/create", references.branch_create, "lance-create-table-branch"),
     Route("POST", f"{_TABLE}/branches/delete", references.branch_delete, "lance-delete-table-branch"),
 )
 
 _READS, _WRITES = (Action.TABLE_READ,), (Action.TABLE_COMMIT,)
 _SLOW: tuple[Route[Handler], ...] = (
-    Route("POST", f"{_TABLE}/create", rows.table_create, "lance-create-table", takes="any"),
-    Route("POST", f"{_TABLE}/insert", rows.rows_insert, "lance-insert-into-table", takes="any"),
+    Route(
+        "POST",
+        f"{_TABLE}/create",
+        rows.table_create,
+        "lance-create-table",
+        query=("mode", "properties"),
+        query_ignored=("storage_options",),
+        takes="any",
+    ),
+    Route(
+        "POST", f"{_TABLE}/insert", rows.rows_insert, "lance-insert-into-table", query=("mode", "branch"), takes="any"
+    ),
     Route("POST", f"{_TABLE}/count_rows", rows.rows_count, "lance-count-table-rows", asks=_READS),
-    Route("POST", f"{_TABLE}/merge_insert", rows.rows_merge, "lance-merge-insert-into-table", takes="any"),
+    Route(
+        "POST",
+        f"{_TABLE}/merge_insert",
+        rows.rows_merge,
+        "lance-merge-insert-into-table",
+        query=(
+            "on",
+            "when_matched_update_all",
+            "when_matched_update_all_filt",
+            "when_not_matched_insert_all",
+            "when_not_matched_by_source_delete",
+            "when_not_matched_by_source_delete_filt",
+            "use_index",
+            "timeout",
+            "branch",
+        ),
+        query_repeatable=("on",),
+        takes="any",
+    ),
     Route("POST", f"{_TABLE}/update", changes.rows_update, "lance-update-table", asks=_WRITES),
     Route("POST", f"{_TABLE}/delete", changes.rows_delete, "lance-delete-from-table", asks=_WRITES),
     Route("POST", f"{_TABLE}/restore", changes.table_restore, "lance-restore-table"),
     Route(
-        "POST", f"{_TABLE}/schema_metadata/update", changes.schema_metadata_update, "lance-update-table-schema-metadata"
+        "POST",
+        f"{_TABLE}/schema_metadata/update",
+        changes.schema_metadata_update,
+        "lance-update-table-schema-metadata",
+        query=("branch",),
     ),
     Route("POST", f"{_TABLE}/update_field_metadata", changes.field_metadata_update, "lance-update-field-metadata"),
     Route("POST", f"{_TABLE}/add_columns", changes.columns_add, "lance-alter-table-add-columns"),
@@ -82,9 +151,18 @@ _SLOW: tuple[Route[Handler], ...] = (
     Route("POST", f"{_TABLE}/stats", changes.table_stats, "lance-get-table-stats"),
     Route("POST", f"{_TABLE}/create_index", indices.index_create, "lance-create-table-index"),
     Route("POST", f"{_TABLE}/create_scalar_index", indices.scalar_index_create, "lance-create-table-scalar-index"),
-    Route("POST", f"{_TABLE}/index/list", indices.indices_list, "lance-list-table-indices"),
+    Route(
+        "POST", f"{_TABLE}/index/list", indices.indices_list, "lance-list-table-indices", query=("page_token", "limit")
+    ),
     Route("POST", f"{_TABLE}/index/{{index_name}}/stats", indices.index_stats, "lance-describe-table-index-stats"),
-    Route("POST", f"{_TABLE}/index/{{index_name}}/drop", indices.index_drop, "lance-drop-table-index", takes="any"),
+    Route(
+        "POST",
+        f"{_TABLE}/index/{{index_name}}/drop",
+        indices.index_drop,
+        "lance-drop-table-index",
+        query=("branch",),
+        takes="any",
+    ),
     Route("POST", f"{_TRANSACTION}/describe", changes.transaction_describe, "lance-describe-transaction"),
     Route("POST", f"{_TRANSACTION}/alter", changes.transaction_alter, "lance-alter-transaction"),
     Route("POST", f"{_TABLE}/query", queries.table_query, "lance-query-table", asks=_READS),
@@ -116,11 +194,11 @@ def _plainly(handler: Handler) -> Handler:
     return answer
 
 
-def _rootless() -> tuple[Route[Handler], ...]:
+def _rootless(routes: Iterable[Route[Handler]]) -> tuple[Route[Handler], ...]:
     """The routes of a namespace without an identifier: with the delimiter `.` clients' libraries take the root's out of the path."""
     return tuple(
         route._replace(path=route.path.replace("/{namespace_id}", ""), operation=f"{route.operation}-root")
-        for route in ROUTES
+        for route in routes
         if route.path.startswith(_SPACE)
     )
 
@@ -162,11 +240,13 @@ class LanceProtocol:
         slow = {route.operation for route in _SLOW}
         routes = [
             each._replace(
-                deadline_s=data_timeout_s if each.operation in slow else each.deadline_s, handler=_plainly(each.handler)
+                query=(*each.query, *OWN_PARAMETERS),
+                deadline_s=data_timeout_s if each.operation in slow else each.deadline_s,
+                handler=_plainly(each.handler),
             )
             for each in ROUTES
         ]
-        self.router: Router[Handler] = LanceRouter(ROOT, routes, refusing=(*_rootless(), *unserved()))
+        self.router: Router[Handler] = LanceRouter(ROOT, routes, refusing=(*_rootless(routes), *unserved()))
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
         """Say what a path names: the metalake, a catalog, or a namespace or table of it."""

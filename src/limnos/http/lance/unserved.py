@@ -35,6 +35,13 @@ def unserved() -> tuple[Route[Handler], ...]:
     """Return the routes of what is not served."""
     paths = {f"/table/{{table_id}}/{action}": told for action, told in _ON_TABLE.items()} | _ELSEWHERE
     return tuple(
-        Route("POST", path, partial(refuse, operation=operation, instead=instead), f"lance-{operation}", takes="any")
+        Route(
+            "POST",
+            path,
+            partial(refuse, operation=operation, instead=instead),
+            f"lance-{operation}",
+            takes="any",
+            query=("delimiter", "metalake"),
+        )
         for path, (operation, instead) in paths.items()
     )

@@ -1,0 +1,130 @@
+"""Query parameters: those a route does not know are refused by name where something may change, and none counts twice."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from limnos.http.admin.protocol import AdminProtocol
+from limnos.http.application import READING, Protocol
+from limnos.http.asterix.protocol import AsterixProtocol
+from limnos.http.gravitino.protocol import GravitinoProtocol
+from limnos.http.iceberg.protocol import IcebergProtocol
+from limnos.http.lance.protocol import LanceProtocol
+from limnos.http.parameters import check_parameters
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest
+from limnos.names.errors import InvalidName
+from scripts.generate_openapi import read_of, unwrap
+from tests.http.driver import API, Node
+
+PROTOCOLS: tuple[Protocol, ...] = (
+    IcebergProtocol(), GravitinoProtocol(), LanceProtocol(), AsterixProtocol(), AdminProtocol(),
+)  # fmt: skip
+ROUTES = [(protocol, route) for protocol in PROTOCOLS for route in protocol.router.routes]
+DECLARED_ONLY = {
+    "lance-batch-create-table-versions": {"delimiter"},
+    "lance-batch-commit-tables": {"delimiter"},
+    "query-service-read": {
+        "statement", "mode", "dataverse", "pretty", "readonly", "compile-only", "plan-format", "timeout", "client_context_id",
+    },
+}  # fmt: skip
+"""Parameters that a route knows without its handler naming them: clients send the delimiter to every operation, and a statement's
+parameters are read as a form."""
+
+READ_ELSEWHERE = {"take-lineage-of-metalake": {"metalake"}}
+"""Parameters that a handler of several routes reads at the others only: this one's path names the metalake."""
+
+
+def address(protocol: Protocol, route: Route) -> str:
+    """A path that leads to a route."""
+    return re.sub(r"\{[^}]*\}", "x", protocol.router.root + route.path)
+
+
+@pytest.mark.parametrize("protocol, route", ROUTES, ids=lambda each: getattr(each, "operation", ""))
+def test_routes_declare_what_their_handlers_read(protocol: Protocol, route: Route) -> None:
+    """A parameter that a handler asks for is declared by its route, and nothing else is."""
+    del protocol
+
+    read = set(read_of(unwrap(route.handler)))
+
+    assert set(route.query) == read - READ_ELSEWHERE.get(route.operation, set()) | DECLARED_ONLY.get(
+        route.operation, set()
+    )
+    assert set(route.query_repeatable) <= set(route.query)
+    assert not set(route.query) & set(route.query_ignored)
+
+
+def test_every_change_refuses_an_unknown_parameter(open_node: Node) -> None:
+    """Each operation that may change something answers 400 in its protocol's shape, naming the parameter and those it knows."""
+    taken = []
+    for protocol, route in ROUTES:
+        if route.method in READING or route.operation in protocol.anonymous:
+            continue
+        answer = open_node.ask(route.method, f"{address(protocol, route)}?surprise=1", {})
+        told = answer.body.decode()
+        named = "surprise" in told and all(name in told for name in route.query)
+        if answer.status != 400 or not named:
+            taken.append((protocol.name, route.operation, answer.status, told[:200]))
+
+    assert taken == []
+
+
+def test_no_operation_takes_a_parameter_twice(open_node: Node) -> None:
+    """Of two parameters with one name neither counts, where the name decides something: reads, too, answer 400."""
+    taken = []
+    for protocol, route in ROUTES:
+        for name in (*route.query, *route.query_ignored):
+            answer = open_node.ask(route.method, f"{address(protocol, route)}?{name}=a&{name}=b", {})
+            told = answer.body.decode()
+            refused = answer.status == 400 and (f"{name} is there twice" in told or route.method == "HEAD")
+            if refused == (name in route.query_repeatable):
+                taken.append((protocol.name, route.operation, name, answer.status, told[:200]))
+
+    assert taken == []
+
+
+def test_two_parents_are_refused(open_node: Node) -> None:
+    """A list below two parents is no list below the last one; an unknown parameter of a read is passed over."""
+    schemas = f"{API}/lake/catalogs/main/schemas"
+    for name in ("a", "b"):
+        open_node.done("POST", schemas, {"name": name})
+
+    twice = open_node.get(f"{schemas}?parentSchema=a&parentSchema=b")
+    unknown = open_node.get(f"{schemas}?_t=17")
+
+    assert twice.status == 400
+    assert "parentSchema" in str(twice["message"])
+    assert unknown.status == 200
+
+
+def test_a_cascade_is_refused_and_drops_nothing(open_node: Node) -> None:
+    """Iceberg's drop of a namespace refuses to cascade by name, and takes a cascade that is off."""
+    spaces = "/iceberg/v1/lake.main/namespaces"
+    open_node.done("POST", spaces, {"namespace": ["a"]})
+
+    refused = open_node.delete(f"{spaces}/a?cascade=true")
+    kept = open_node.get(f"{spaces}/a")
+    dropped = open_node.delete(f"{spaces}/a?cascade=False")
+
+    assert refused.status == 400
+    assert "cascade" in refused.json()["error"]["message"]
+    assert (kept.status, dropped.status) == (200, 204)
+
+
+def test_names_are_compared_decoded() -> None:
+    """A name that is percent-encoded is the same name; one that is no UTF-8 is refused."""
+    with pytest.raises(BadRequest, match="purge is there twice"):
+        check_parameters(b"purge=true&p%75rge=false", ("purge",), changes=True)
+    with pytest.raises(InvalidName):
+        check_parameters(b"%ff=1", ("purge",), changes=False)
+
+
+def test_an_unknown_name_is_shown_cut() -> None:
+    """A refusal shows the beginning of a long name, and what the operation knows."""
+    with pytest.raises(BadRequest) as refused:
+        check_parameters(b"x" * 5000, ("force",), changes=True)
+
+    assert len(refused.value.message) < 300
+    assert "this operation knows force" in refused.value.message
