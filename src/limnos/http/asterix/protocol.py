@@ -34,7 +34,7 @@ def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
     asks = (Action.CATALOG_LOAD,)
     deadline_s = timeout_s + GRACE_S
     return (
-        Route("GET", "/query/service", service.query_service, "query-service-read", query=("statement", "mode", "dataverse", "pretty", "readonly", "compile-only", "plan-format", "timeout", "client_context_id"), deadline_s=deadline_s),
+        Route("GET", "/query/service", service.query_service, "query-service-read", query=("statement", "mode", "dataverse", "pretty", "readonly", "compile-only", "plan-format", "timeout", "client_context_id"), query_repeatable=("dataverse",), deadline_s=deadline_s),
         Route(
             "POST", "/query/service", service.query_service, "query-service", deadline_s=deadline_s,
             body_bytes_max=BODY_BYTES_MAX, takes="any", asks=asks,
