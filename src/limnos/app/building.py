@@ -58,6 +58,8 @@ log = get_logger("limnos.storage")
 DATABASE_FILE = "limnos.db"
 KEY_FILE = "secrets.key"
 LAST_REPORTS_S = 0.5
+STATEMENT_BYTES_MAX = 1 << 30
+"""Memory of a process that parses, binds or works out statements."""
 """How long a node that stops writes what reports of clients are left."""
 SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN = 6, 2, 32
 """Scans whose files are held in memory at once: in all, of one caller; and how many of a caller's wait for that."""
@@ -302,7 +304,7 @@ def build(settings: Settings) -> Built:
         wake_worker=upkeep.wake,
         chores=ChoreProcesses(processes_max=settings.server.chore_processes_max),
         lance=lance_processes(settings.lance),
-        sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max),
+        sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX),
         scan_chores=ChoreProcesses(processes_max=settings.planning.workers_max),
         vendor=Vendor(timeout_s=settings.storage.timeout_s, time=store.time),
         issuer=_issuer_of(settings.oidc, store.time),

@@ -16,12 +16,15 @@ from limnos.model.errors import LimnosError
 from limnos.sources.wire import serve
 
 MEMORY_BYTES_MAX = 4 << 30
+MEMORY = "CHORE_MEMORY_BYTES"
+"""The variable of the environment that says how much memory the process may have, in bytes."""
 
 
 def main() -> None:
     """Do one chore after another until the other side hangs up."""
     with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+        most = int(os.environ.get(MEMORY, MEMORY_BYTES_MAX))
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     with suppress(OSError):
         os.nice(5)  # requests that take microseconds go first
     serve(lambda parts: _done(parts[0].decode(), parts[1:]))

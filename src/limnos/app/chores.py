@@ -52,7 +52,8 @@ CLOSING = "The server is stopping, and nothing was changed: try again"
 class ChoreProcesses:
     """Does chores in a few processes; who finds them all busy waits, and who finds too many waiting is told so. No caller that is named takes the last one."""
 
-    def __init__(self, *, processes_max: int) -> None:
+    def __init__(self, *, processes_max: int, memory_bytes_max: int = 4 << 30) -> None:
+        self._environment = {"CHORE_MEMORY_BYTES": str(memory_bytes_max)}
         self._turns = Turns(
             processes_max, limits={"caller": max(1, processes_max - 1)}, waits={"caller": CALLER_WAITING_MAX}
         )
@@ -89,7 +90,7 @@ class ChoreProcesses:
         if self._is_closed:
             raise Unavailable(CLOSING)
         try:
-            return await self._ask_one(Hand(CHORE), parts)
+            return await self._ask_one(Hand(CHORE, self._environment), parts)
         except (ConnectionError, OSError) as error:
             DONE[parts[0].decode(), "died"] += 1
             log.warning("a process that did a chore has died", chore=parts[0].decode(), error=str(error))

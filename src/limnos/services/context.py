@@ -112,6 +112,8 @@ class Services:
         """Outside systems that catalogs show."""
         self.engine: Engine = NoEngine() if engine is None else engine
         self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
+        self.sqlpp_parsing = asyncio.Semaphore(1)
+        """Held while a thread reads a long statement that is no query: one at a time, as threads share the event loop's processor."""
         """Of their own, so that a long query holds up no commit."""
         self.scan_chores: Chores = scan_chores or OwnChores()
         self.scan_turns, self.scan_flights = NoTurns(), Flights()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, aclosing
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from uuid import uuid4
 
 import msgspec
@@ -20,17 +20,17 @@ from limnos.names.display import render as shown
 from limnos.services.sqlpp_compaction import compaction_ask, tending_ask
 from limnos.services.sqlpp_datasets import external_ref_of, ref_of
 from limnos.services.sqlpp_files import source_checked
-from limnos.services.sqlpp_names import scope_of, with_names
+from limnos.services.sqlpp_names import scope_of
 from limnos.services.sqlpp_outcomes import is_carried_out
-from limnos.services.sqlpp_queries import TEXT_SHORT, query_bind
+from limnos.services.sqlpp_queries import query_bind
 from limnos.services.sqlpp_requests import EndedStatement
 from limnos.services.sqlpp_targets import in_line, target_find
 from limnos.services.tokens import token_create, token_revoke
-from limnos.sqlpp import SqlppError, bind, identifier, parse_body, tree
+from limnos.sqlpp import SqlppError, identifier, parse_body, tree
 from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, compilation
 from limnos.sqlpp.explained import explained
 from limnos.sqlpp.jobs import DatasetRef, EngineJob, form_of
-from limnos.sqlpp.plan import wire
+from limnos.sqlpp.plan import EncodedPlan, wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
     from limnos.services.scene import Scene
     from limnos.services.sqlpp_locking import Held
-    from limnos.services.sqlpp_names import Known
     from limnos.services.sqlpp_queries import Bound
     from limnos.services.sqlpp_session import Session
     from limnos.services.sqlpp_targets import Target
     from limnos.sqlpp import BoundQuery, Parsed
     from limnos.sqlpp.errors import Place
     from limnos.sqlpp.jobs import External, JobKind
+    from limnos.sqlpp.plan import Expression
 
 TOKEN_GRACE_S: Final = 60
 NO_DATASET: Final = 1077
@@ -85,9 +85,10 @@ async def data_explained(ctx: Context, bound: Bound) -> bytes:
     reads = await _reads(ctx, bound.query)
     forms = {(ref.dataverse, ref.name): form_of(ref) for ref in reads if ref.type and ref.files is None}
     indexes = {(ref.dataverse, ref.name): ref.indexes for ref in reads}
-    return explained(
-        bound.query.expression, lambda *dataset: forms.get(dataset), indexes=lambda *dataset: indexes.get(dataset, ())
-    )
+    plan = bound.query.expression
+    if isinstance(plan, EncodedPlan):
+        plan = cast("Expression", await asyncio.to_thread(wire.decode, plan.data))
+    return explained(plan, lambda *dataset: forms.get(dataset), indexes=lambda *dataset: indexes.get(dataset, ()))
 
 
 async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None]:
@@ -96,7 +97,7 @@ async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes,
     if not isinstance(statement, (tree.Insert, tree.Delete, tree.Load)):
         raise TypeError(f"{type(statement).__name__} changes no data")
     target = await target_find(session, statement.target, word=_word(statement))
-    work = await _work(session, statement, target=target, apart=len(parsed.text) > TEXT_SHORT)
+    work = await _work(session, statement, target=target)
     if session.compiles_only:
         return
     async with AsyncExitStack() as stack:
@@ -153,17 +154,15 @@ def _word(statement: tree.Insert | tree.Delete | tree.Load) -> str:
     return type(statement).__name__
 
 
-async def _work(
-    session: Session, statement: tree.Insert | tree.Delete | tree.Load, *, target: Target, apart: bool
-) -> Work:
+async def _work(session: Session, statement: tree.Insert | tree.Delete | tree.Load, *, target: Target) -> Work:
     """Bind what a statement says."""
     if isinstance(statement, tree.Load):
         files = source_checked(session.ctx, statement.adapter, options=statement.options, at=statement.at)
         return Work("load", None, files=files)
     if isinstance(statement, tree.Delete):
-        bound = await query_bind(session, _deleted(statement, target), long=apart)
+        bound = await query_bind(session, _deleted(statement, target))
         return Work("delete", _of_data(bound, statement.at))
-    bound = await query_bind(session, statement.source, long=apart)
+    bound = await query_bind(session, statement.source)
     returning = None
     if statement.returning is not None:
         variable = statement.variable or target.path[-1]
@@ -187,13 +186,7 @@ def _deleted(statement: tree.Delete, target: Target) -> tree.Query:
 
 
 async def _returning(session: Session, body: tree.Expression, *, variable: str) -> BoundQuery:
-    def run(known: Known) -> BoundQuery:
-        return bind(
-            body, known, dataverse=session.dataverse, parameters=session.parameters, moment=session.moment,
-            declared=session.declared, variables=(variable,),
-        )  # fmt: skip
-
-    found = await with_names(session.ctx, run)
+    found = (await query_bind(session, body, variables=(variable,))).query
     if found.reads:
         raise compilation("RETURNING can't read a dataset: it is about each object that was written", body.at)
     return found

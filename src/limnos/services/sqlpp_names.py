@@ -1,15 +1,15 @@
 """What SQL++'s names mean on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
 
 May import the rooms below. Knows no wire format. A statement is bound against what is known (`Known`): what is not known yet is collected,
-asked of a scene all at once, and the statement is bound again. So a large statement needs no scene while it is bound, and may be bound in
-a thread.
+asked of a scene all at once, and the statement is bound again. So a large statement needs no scene while it is bound, and is bound in
+a process.
 """
 
 from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import msgspec
 
@@ -20,15 +20,16 @@ from limnos.names.dataverse import METADATA_NAME
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
 from limnos.services.scene import Scope
-from limnos.services.sqlpp_declared import arity_of, body_of, declared, one_declared
+from limnos.services.sqlpp_declared import NOWHERE, arity_of, body_of, declared, one_declared
 from limnos.services.sqlpp_errors import NO_DATAVERSE
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.binder import Dataset, Synonym, UserFunction, View
-from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.binding import Known, Question, UnparsedQuery
+from limnos.sqlpp.errors import BudgetSpent, compilation
 from limnos.view.cold import for_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from limnos.model.entities import Document, Node
     from limnos.names.path import Levels
@@ -41,6 +42,10 @@ METADATA: Final = (METADATA_NAME,)
 METADATA_DATASETS: Final = ("Dataverse", "Dataset", "Datatype", "Index", "Function", "Synonym", "Library")
 DIALECT: Final = "sqlpp"
 """The dialect of a view's text that SQL++ reads."""
+TEXT_SHORT: Final = 2048
+"""Statements, and texts of views, up to this length are parsed on the event loop: in 4 ms at most."""
+NODES_SHORT: Final = 2000
+"""Most expressions that are bound on the event loop: in 4 ms at most."""
 ROUNDS_MAX: Final = 200
 """How often a statement is bound until all is known: once for each view or function within another, and a few times more."""
 LOADS: Final = {
@@ -50,54 +55,26 @@ LOADS: Final = {
 }
 
 
-class Question(NamedTuple):
-    """What may be asked of the tree; `arity` is of functions alone."""
-
-    about: str
-    dataverse: Levels
-    name: str = ""
-    arity: int = 0
-
-
-class Known:
-    """The names that are known so far, as the binder asks for them; what it asks beyond them is noted."""
-
-    def __init__(self) -> None:
-        self.facts: dict[Question, object] = {}
-        self.wanted: dict[Question, None] = {}
-
-    def _ask(self, question: Question, otherwise: T) -> T:
-        if question in self.facts:
-            return cast("T", self.facts[question])
-        self.wanted[question] = None
-        return otherwise
-
-    def has_dataverse(self, dataverse: Levels) -> bool:
-        """Whether there is such a dataverse."""
-        return self._ask(Question("dataverse", dataverse), otherwise=True)
-
-    def resolve(self, dataverse: Levels, name: str) -> Dataset | View | Synonym | None:
-        """What a name in a dataverse is."""
-        otherwise: Dataset | View | Synonym | None = Dataset(dataverse, name)
-        return self._ask(Question("dataset", dataverse, name), otherwise)
-
-    def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """A function that somebody wrote."""
-        otherwise: UserFunction | None = None
-        return self._ask(Question("function", dataverse, name, arity), otherwise)
-
-
-async def with_names(ctx: Context, bind: Callable[[Known], T], *, apart: bool = False) -> T:
+async def with_names(ctx: Context, bind: Callable[[Known], T], *, elsewhere: Callable[[Known], Awaitable[T]]) -> T:
     """Bind something with the names of the tree, as the caller may know them. Raises SqlppError, Forbidden.
 
-    `bind` has no effects, and is called as often as it asks for more; `apart`: in a thread, as it takes its time.
+    `bind` has no effects, and is called as often as it asks for more. Where it raises BudgetSpent, as there is too much to be bound on the
+    event loop, `elsewhere` does it from then on.
     """
     known = Known()
+    is_long = False
     for _ in range(ROUNDS_MAX):
         known.wanted.clear()
         found, failure = None, None
         try:
-            found = await asyncio.to_thread(bind, known) if apart else bind(known)
+            if not is_long:
+                try:
+                    found = bind(known)
+                except BudgetSpent:
+                    is_long = True
+                    known.wanted.clear()
+            if is_long:
+                found = await elsewhere(known)
         except SqlppError as error:
             failure = error
         if not known.wanted:
@@ -107,6 +84,7 @@ async def with_names(ctx: Context, bind: Callable[[Known], T], *, apart: bool = 
         questions = tuple(known.wanted)
         answers = await ctx.read(scope_of(ctx), partial(_answers, questions))
         known.facts.update(zip(questions, answers, strict=True))
+        await asyncio.sleep(0)  # others have their turn between two rounds
     raise BadRequest("The statement's views and functions lead from one to another without end")
 
 
@@ -196,6 +174,8 @@ def source_find(scene: Scene, levels: Levels) -> Node | None:
 def view_body(scene: Scene, node: Node) -> tree.Expression:
     """What a view says in SQL++. Raises SqlppError for one that says nothing in it."""
     text = view_text(scene.document(node.id))
+    if text is not None and len(text) > TEXT_SHORT:
+        return UnparsedQuery(NOWHERE, text)
     if text is None:
         raise compilation(f"View {node.name} has no text in SQL++: query it where the language of its text is spoken")
     return body_of(text)

@@ -6,24 +6,26 @@ views and functions are taken for what they are called, so that what it names it
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from limnos.model.kinds import Kind
 from limnos.names import canonical
-from limnos.services.sqlpp_names import function_find, source_find, with_names
+from limnos.services.sqlpp_names import NODES_SHORT, function_find, source_find, with_names
 from limnos.sqlpp import bind, tree
 from limnos.sqlpp.binder import Dataset, Synonym, UserFunction, View
+from limnos.sqlpp.binding import parsed_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from limnos.names.path import Levels
     from limnos.services.scene import Scene
-    from limnos.services.sqlpp_names import Known
     from limnos.services.sqlpp_session import Session
     from limnos.sqlpp.binder import Names
+    from limnos.sqlpp.binding import Known
 
 Name = tuple["Levels", str]
 
@@ -93,13 +95,21 @@ async def needs_of(
     """
     ctx = session.ctx
 
-    def run(known: Known) -> Needs:
-        bind(body, within(known), dataverse=dataverse, moment=session.moment)
+    def run(known: Known, nodes_max: int | None = NODES_SHORT) -> Needs:
+        bind(body, within(known), dataverse=dataverse, moment=session.moment, nodes_max=nodes_max)
         surface = _Surface(within(known), own)
-        bind(body, surface, dataverse=dataverse, moment=session.moment)
+        bind(body, surface, dataverse=dataverse, moment=session.moment, nodes_max=nodes_max)
         return Needs(tuple(surface.sources), tuple(surface.functions), tuple(surface.synonyms))
 
-    return await with_names(ctx, run)
+    def whole(known: Known) -> Needs:
+        known.facts.update(parsed_facts(known.facts))
+        return run(known, None)
+
+    async def elsewhere(known: Known) -> Needs:
+        async with ctx.services.sqlpp_parsing:
+            return await asyncio.to_thread(whole, known)
+
+    return await with_names(ctx, run, elsewhere=elsewhere)
 
 
 def ids_of(scene: Scene, needs: Needs) -> tuple[int, ...]:

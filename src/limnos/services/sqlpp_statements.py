@@ -19,11 +19,14 @@ from limnos.services.sqlpp_dataverses import dataverse_create, dataverse_drop, d
 from limnos.services.sqlpp_declared import NOWHERE
 from limnos.services.sqlpp_errors import invalid_operation
 from limnos.services.sqlpp_functions import function_create, function_drop
-from limnos.services.sqlpp_queries import TEXT_SHORT, query_bind, query_rows
+from limnos.services.sqlpp_names import TEXT_SHORT
+from limnos.services.sqlpp_queries import process_do, query_bind, query_rows
 from limnos.services.sqlpp_synonyms import synonym_create, synonym_drop
 from limnos.services.sqlpp_types import type_create, type_drop
 from limnos.services.sqlpp_views import view_create, view_drop
-from limnos.sqlpp import SqlppError, parse, tree
+from limnos.sqlpp import Parsed, SqlppError, parse, tree
+from limnos.sqlpp.binding import UnparsedQuery
+from limnos.sqlpp.chores import PARSE, spans_of
 from limnos.sqlpp.explained import as_text
 from limnos.sqlpp.plan import wire
 
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
     from limnos.services.scene import Scene
     from limnos.services.sqlpp_session import Session
-    from limnos.sqlpp import Parsed
 
 A = Action
 NOTHING: Final = 40
@@ -59,9 +61,9 @@ async def admitted(ctx: Context) -> Asker:
     return await ctx.read(Scope(ctx.services.defaults.metalake), read)
 
 
-async def statements_of(text: str, *, read_only: bool) -> tuple[Parsed, ...]:
+async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[Parsed, ...]:
     """Read a request's text. Raises SqlppError."""
-    parsed = parse(text) if len(text) <= TEXT_SHORT else await asyncio.to_thread(parse, text)
+    parsed = parse(text) if len(text) <= TEXT_SHORT else await _parsed_elsewhere(ctx, text)
     if not parsed:
         raise SqlppError(NOTHING, "No statement provided")
     if read_only:
@@ -70,6 +72,27 @@ async def statements_of(text: str, *, read_only: bool) -> tuple[Parsed, ...]:
             if not kind.reads:
                 raise SqlppError(READ_ONLY, f"{kind.word} statement is not supported in read-only mode")
     return parsed
+
+
+async def _parsed_elsewhere(ctx: Context, text: str) -> tuple[Parsed, ...]:
+    """Have a process read a long text, and read its short statements here: long queries stay texts until a process binds them.
+
+    Other long statements are read once more by a thread, one at a time, which takes two seconds at most.
+    """
+    _, told = await process_do(ctx, PARSE, text.encode("utf-8", "surrogatepass"))
+    made: list[Parsed] = []
+    for span in spans_of(told):
+        own = text[span.start : span.end]
+        if len(own) <= TEXT_SHORT:
+            made += parse(own, span)
+            await asyncio.sleep(0)
+        elif span.kind == tree.QueryStatement.__name__:
+            body = UnparsedQuery(span.place, own, span.parameters)
+            made.append(Parsed(tree.QueryStatement(span.place, body), own, ()))
+        else:
+            async with ctx.services.sqlpp_parsing:
+                made += await asyncio.to_thread(parse, own, span)
+    return tuple(made)
 
 
 async def dataverse_begin(session: Session, dataverse: Levels, *, statements: Iterable[Parsed]) -> None:
@@ -131,14 +154,14 @@ def _rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None] | Non
     """The results of a statement that is worked out; None for one that makes or drops something."""
     statement = parsed.statement
     if isinstance(statement, tree.QueryStatement):
-        return _query(session, statement.body, long=len(parsed.text) > TEXT_SHORT)
+        return _query(session, statement.body)
     if isinstance(statement, tree.Explain):
         return _explain(session, statement.query.body)
     return change_rows(session, parsed) if isinstance(statement, (tree.Insert, tree.Delete, tree.Load)) else None
 
 
-async def _query(session: Session, body: tree.Expression, *, long: bool) -> AsyncGenerator[bytes, None]:
-    bound = await query_bind(session, body, long=long)
+async def _query(session: Session, body: tree.Expression) -> AsyncGenerator[bytes, None]:
+    bound = await query_bind(session, body)
     if session.compiles_only:
         return
     rows = data_rows(session, bound) if bound.reads_data else query_rows(session.ctx, bound)
@@ -149,7 +172,7 @@ async def _query(session: Session, body: tree.Expression, *, long: bool) -> Asyn
 
 async def _explain(session: Session, body: tree.Expression) -> AsyncGenerator[bytes, None]:
     """The bound plan, as engines are given it, and which part of it runs where."""
-    bound = await query_bind(session, body, long=False)
+    bound = await query_bind(session, body)
     told = await data_explained(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
     yield as_text(told) if session.plans_as_text else told
 

@@ -6,8 +6,8 @@ asks of who calls (`binder.Names`, the rows given to `evaluator.results`).
 
 from limnos.sqlpp import functions, stored, values
 from limnos.sqlpp.binder import BoundQuery, NoNames, bind
-from limnos.sqlpp.errors import Place, SqlppError, invalid_name
-from limnos.sqlpp.evaluator import Budget, results
+from limnos.sqlpp.errors import BudgetSpent, Place, SqlppError, invalid_name
+from limnos.sqlpp.evaluator import Budget, MeteredBudget, results
 from limnos.sqlpp.parser import DEPTH_MAX, Parsed, parse, parse_body
 from limnos.sqlpp.printer import identifier, render
 from limnos.sqlpp.walk import children, descendants, outline
@@ -16,6 +16,8 @@ __all__ = [
     "DEPTH_MAX",
     "BoundQuery",
     "Budget",
+    "BudgetSpent",
+    "MeteredBudget",
     "NoNames",
     "Parsed",
     "Place",

@@ -77,6 +77,10 @@ class SqlppError(Exception):
         return self.text
 
 
+class BudgetSpent(Exception):
+    """A budget of work is used up, or the next step would take more than is left. Nothing of that step was done."""
+
+
 class DuplicateKey(SqlppError):
     """An INSERT of a key that is there already: the one error of AsterixDB's storage that users meet, with a number of its list."""
 

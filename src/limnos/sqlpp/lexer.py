@@ -29,6 +29,7 @@ from limnos.sqlpp.tokens import (
     Token,
 )
 
+START = Place(1, 1)
 SIZE_MAX = 1 << 20
 """Longest text, in bytes of UTF-8."""
 
@@ -68,12 +69,13 @@ _NUMBERS = {"float": FLOAT, "double": DOUBLE, "integer": INTEGER}
 class Lexed:
     """The tokens of a text, an END after them, its hints, and the text itself for messages."""
 
-    __slots__ = ("_ends", "hints", "text", "tokens")
+    __slots__ = ("_ends", "hints", "origin", "text", "tokens")
 
-    def __init__(self, text: str) -> None:
-        """Cut the text. Raises SqlppError: too long, or something that is no token."""
+    def __init__(self, text: str, origin: Place = START) -> None:
+        """Cut the text, which begins at a place of a longer one. Raises SqlppError: too long, or something that is no token."""
         check_size(text)
         self.text = text
+        self.origin = origin
         self._ends = [found.end() for found in _LINE_END.finditer(text)]
         self.hints: list[Hint] = []
         self.tokens: list[Token] = []
@@ -81,6 +83,7 @@ class Lexed:
 
     def line(self, number: int) -> str:
         """One line of the text, counted from 1, without its end."""
+        number -= self.origin.line - 1
         begin = self._ends[number - 2] if number > 1 else 0
         end = self._ends[number - 1] if number <= len(self._ends) else len(self.text)
         return self.text[begin:end].rstrip("\r\n")
@@ -106,8 +109,8 @@ class _Lexer:
         self.text = lexed.text
         self.starts = lexed.line_starts()
         self.next_start = next(self.starts, None)
-        self.line = 1
-        self.line_start = 0
+        self.line = lexed.origin.line
+        self.line_start = 1 - lexed.origin.column
         self.bags: list[bool] = []  # for each open brace, the innermost last: is it a bag's?
 
     def place(self, offset: int) -> Place:

@@ -90,7 +90,7 @@ class _Run:
 
     async def parse(self) -> tuple[Parsed, ...]:
         """Read the statements. Raises SqlppError."""
-        parsed = await statements_of(self.asked.statement, read_only=self.asked.read_only)
+        parsed = await statements_of(self.ctx, self.asked.statement, read_only=self.asked.read_only)
         self.body.gives = any(gives(each.statement) for each in parsed)
         self.body.started()
         return parsed

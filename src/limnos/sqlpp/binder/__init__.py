@@ -47,15 +47,22 @@ def bind(
     moment: Mapping[str, Value] | None = None,
     declared: tuple[tree.DeclareFunction, ...] = (),
     variables: tuple[str, ...] = (),
+    nodes_max: int | None = None,
 ) -> BoundQuery:
     """Bind a query, or a bare expression, in whose whole a name may be a dataset's.
 
     With `variables`, which have the first slots, it is an expression about their values: a bare name is a field of the only one.
     `moment` gives the values of functions that are the statement's own, such as `current_datetime`. Raises SqlppError: a name that means
-    nothing (ASX1073, ASX1074, ASX1077, ASX1063, ASX1081), or what cannot be (ASX1079); and whatever `names` raises.
+    nothing (ASX1073, ASX1074, ASX1077, ASX1063, ASX1081), or what cannot be (ASX1079); and whatever `names` raises; BudgetSpent
+    for a statement of more than `nodes_max` expressions.
     """
     binder = QueryBinder(
-        names, dataverse=dataverse, parameters=parameters or {}, moment=moment or {}, declared=declared
+        names,
+        dataverse=dataverse,
+        parameters=parameters or {},
+        moment=moment or {},
+        declared=declared,
+        nodes_max=nodes_max,
     )
     try:
         expression = binder.expression(body, _outermost(binder, variables))

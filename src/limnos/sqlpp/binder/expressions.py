@@ -14,7 +14,7 @@ from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder import resources
 from limnos.sqlpp.binder.names import Dataset, Synonym, View
 from limnos.sqlpp.binder.scope import Scope, Slots
-from limnos.sqlpp.errors import SqlppError, compilation
+from limnos.sqlpp.errors import BudgetSpent, SqlppError, compilation
 from limnos.sqlpp.functions import find, normal, unknown
 from limnos.sqlpp.functions.types import real_of
 from limnos.sqlpp.values.model import MISSING, Float, Value
@@ -31,6 +31,8 @@ NO_DATAVERSE = 1063
 NO_PARAMETER = 1086
 INLINED_MAX = 64
 """Deepest nesting of views and functions in one another."""
+NODES_MAX = 1_000_000
+"""Most expressions that a statement comes to with its views and functions put in where they are named."""
 
 
 class Group:
@@ -62,6 +64,7 @@ class ExpressionBinder(ABC):
         parameters: Mapping[str | int, Value],
         moment: Mapping[str, Value],
         declared: tuple[tree.DeclareFunction, ...] = (),
+        nodes_max: int | None = None,
     ) -> None:
         self.names = names
         self.dataverse = dataverse
@@ -70,6 +73,8 @@ class ExpressionBinder(ABC):
         self.declared = {(one.name, None if one.parameters is None else len(one.parameters)): one for one in declared}
         self.slots = Slots()
         self.inlined: tuple[tuple[str, Dataverse, str, int], ...] = ()
+        self.nodes_left = NODES_MAX if nodes_max is None else nodes_max
+        self.is_metered = nodes_max is not None
         self.group: Group | None = None
         self.windows: list[plan.WindowCall] | None = None
         self.read: dict[tuple[Dataverse, str], None] = {}
@@ -83,9 +88,16 @@ class ExpressionBinder(ABC):
         """A call with OVER."""
 
     def expression(self, node: tree.Expression, scope: Scope) -> plan.Expression:
-        """Any expression."""
+        """Any expression. Raises BudgetSpent where the statement comes to more than `nodes_max` expressions."""
+        self.nodes_left -= 1
+        if self.nodes_left < 0:
+            if self.is_metered:
+                raise BudgetSpent
+            words = f"The statement, with its views and functions, comes to more than {NODES_MAX} expressions"
+            raise compilation(words, node.at)
         if self.group is not None:
             key = self.group.key_of(node)
+            self.nodes_left -= len(self.group.keys)
             if key is not None:
                 return plan.Local(node.at, *key)
         handler = _HANDLERS.get(type(node))

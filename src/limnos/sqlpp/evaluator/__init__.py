@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.errors import too_deep
-from limnos.sqlpp.evaluator.budget import Budget
+from limnos.sqlpp.errors import BudgetSpent, too_deep
+from limnos.sqlpp.evaluator.budget import Budget, MeteredBudget
 from limnos.sqlpp.evaluator.expressions import work_of
 from limnos.sqlpp.evaluator.queries import Working, query_of
 from limnos.sqlpp.values.model import MISSING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp.binder import BoundQuery
     from limnos.sqlpp.values.model import Value
 
-__all__ = ["Budget", "results"]
+__all__ = ["Budget", "BudgetSpent", "MeteredBudget", "results"]
 
 
 def results(
@@ -34,7 +34,7 @@ def results(
     """Give the results of a query one by one; of a bare expression its one value.
 
     `rows` gives the objects of a dataset, by dataverse and name; `given` has values of variables that are bound from outside. Raises SqlppError while results are taken: for what is no collection
-    where one is needed, a number that overflows, a budget that is used up.
+    where one is needed, a number that overflows, a budget that is used up (BudgetSpent for a metered one).
     """
     working = Working(rows, budget=budget or Budget(), slots=bound.slots)
     first: list[Value] = [MISSING] * (bound.slots + 1)

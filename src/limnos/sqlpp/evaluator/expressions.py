@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.collections import distinct, items
+from limnos.sqlpp.functions.costs import OPERATOR, Cost, compared, linear, matched, product
 from limnos.sqlpp.functions.times import shifted
 from limnos.sqlpp.values import access, arithmetic, comparison, text
 from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, object_of, type_name
@@ -18,6 +19,7 @@ from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, object_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from limnos.sqlpp.evaluator.budget import MeteredBudget
     from limnos.sqlpp.evaluator.queries import Working
 
 Row = list["Value"]
@@ -36,6 +38,13 @@ def _subtracted(left: Value, right: Value) -> Value:
     return shifted(left, right, sign=-1) if found is None and left is not None and right is not None else found
 
 
+OPERATOR_COSTS: dict[str, Cost] = {
+    **dict.fromkeys(("=", "!=", "<", "<=", ">", ">=", "is distinct from", "is not distinct from"), compared),
+    **dict.fromkeys(("in", "not in"), matched),
+    **dict.fromkeys(("like", "not like"), product),
+    **dict.fromkeys(("||", "+", "-", "*", "/", "div", "mod", "^"), linear),
+}
+"""What an operator costs beside its operands."""
 _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
     "=": comparison.equal,
     "!=": comparison.not_equal,
@@ -61,8 +70,18 @@ _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
 
 
 def work_of(node: plan.Expression, working: Working) -> Callable[[Row], Value]:
-    """The function that works an expression out."""
-    return _WORKS[type(node)](node, working)
+    """The function that works an expression out; with a meter each call of it is charged."""
+    made = _WORKS[type(node)](node, working)
+    meter = working.meter
+    if meter is None:
+        return made
+    spend = meter.spend
+
+    def charged(row: Row) -> Value:
+        spend(1)
+        return made(row)
+
+    return charged
 
 
 def works_of(nodes: tuple[plan.Expression, ...], working: Working) -> list[Callable[[Row], Value]]:
@@ -106,11 +125,25 @@ def _element(node: plan.ElementOf, working: Working) -> Callable[[Row], Value]:
 
 
 def _slice(node: plan.SliceOf, working: Working) -> Callable[[Row], Value]:
-    base, start = work_of(node.base, working), work_of(node.start, working)
+    base, start = _walked(work_of(node.base, working), working), work_of(node.start, working)
     if node.end is None:
         return lambda row: access.part_from(base(row), start(row))
     end = work_of(node.end, working)
     return lambda row: access.part(base(row), start(row), end(row))
+
+
+def _walked(work: Callable[[Row], Value], working: Working) -> Callable[[Row], Value]:
+    """The same function; with a meter the size of its value is charged, as whoever asks copies it."""
+    meter = working.meter
+    if meter is None:
+        return work
+
+    def charged(row: Row) -> Value:
+        value = work(row)
+        meter.spend(len(value) if isinstance(value, (tuple, str)) else 1)
+        return value
+
+    return charged
 
 
 def _each(node: plan.Each, working: Working) -> Callable[[Row], Value]:
@@ -133,6 +166,16 @@ def _each(node: plan.Each, working: Working) -> Callable[[Row], Value]:
 
 def _call(node: plan.FunctionCall, working: Working) -> Callable[[Row], Value]:
     run, arguments = node.function.run, works_of(node.arguments, working)
+    meter = working.meter
+    if meter is not None:
+        cost = node.function.cost
+
+        def charged(row: Row) -> Value:
+            values = [argument(row) for argument in arguments]
+            meter.charge(cost, values)
+            return run(*values)
+
+        return charged
     if len(arguments) == 1:
         (only,) = arguments
         return lambda row: run(only(row))
@@ -144,7 +187,7 @@ def aggregate_of(
 ) -> Callable[[list[Row]], Value]:
     """The function that works an aggregate out over rows."""
     run, kept = node.function.run, None if node.filter is None else work_of(node.filter, working)
-    once = node.distinct
+    once, meter, cost = node.distinct, working.meter, node.function.cost
 
     def work(rows: list[Row]) -> Value:
         if kept is not None:
@@ -152,6 +195,8 @@ def aggregate_of(
         if argument is None:
             return len(rows)
         values = [argument(row) for row in rows]
+        if meter is not None:
+            meter.charge(compared if once else cost, values)
         return run(distinct(values) if once else values)
 
     return work
@@ -173,6 +218,8 @@ def _operate(node: plan.Operate, working: Working) -> Callable[[Row], Value]:
     first = node.operators[0]
     if first in ("and", "or"):
         return _and(operands) if first == "and" else _or(operands)
+    if working.meter is not None:
+        return _charged_chain(node.operators, operands, meter=working.meter)
     if len(operands) == 2:
         left, right = operands
         run = _OPERATORS[first]
@@ -183,6 +230,27 @@ def _operate(node: plan.Operate, working: Working) -> Callable[[Row], Value]:
         value = operands[0](row)
         for run, operand in chain:
             value = run(value, operand(row))
+        return value
+
+    return work
+
+
+def _charged_chain(
+    operators: tuple[str, ...], operands: list[Callable[[Row], Value]], *, meter: MeteredBudget
+) -> Callable[[Row], Value]:
+    """Operators from the left to the right, each charged before it is worked out."""
+    first, *rest = operands
+    chain = [
+        (_OPERATORS[operator], OPERATOR_COSTS[operator], operand)
+        for operator, operand in zip(operators, rest, strict=True)
+    ]
+
+    def work(row: Row) -> Value:
+        value = first(row)
+        for run, cost, operand in chain:
+            other = operand(row)
+            meter.charge(cost, (value, other), OPERATOR)
+            value = run(value, other)
         return value
 
     return work
@@ -241,11 +309,13 @@ def _exists(node: plan.Exists, working: Working) -> Callable[[Row], Value]:
 
 def _between(node: plan.Between, working: Working) -> Callable[[Row], Value]:
     value, low, high = works_of((node.value, node.low, node.high), working)
-    negated = node.negated
+    negated, meter = node.negated, working.meter
 
     def work(row: Row) -> Value:
-        found = value(row)
-        told = comparison.both(comparison.less_or_equal(low(row), found), comparison.less_or_equal(found, high(row)))
+        found, least, most = value(row), low(row), high(row)
+        if meter is not None:
+            meter.charge(compared, (found, found, least, most), OPERATOR)
+        told = comparison.both(comparison.less_or_equal(least, found), comparison.less_or_equal(found, most))
         return comparison.negated(told) if negated else told
 
     return work
@@ -269,11 +339,17 @@ def _case(node: plan.CaseOf, working: Working) -> Callable[[Row], Value]:
     subject = None if node.subject is None else work_of(node.subject, working)
     branches = [(work_of(condition, working), work_of(result, working)) for condition, result in node.branches]
     otherwise = None if node.otherwise is None else work_of(node.otherwise, working)
+    meter = working.meter
+
+    def is_met(value: Value, wanted: Value) -> Value:
+        if meter is not None:
+            meter.charge(compared, (value, wanted), OPERATOR)
+        return comparison.equal(value, wanted)
 
     def work(row: Row) -> Value:
-        compared = MISSING if subject is None else subject(row)
+        value = MISSING if subject is None else subject(row)
         for condition, result in branches:
-            told = condition(row) if subject is None else comparison.equal(compared, condition(row))
+            told = condition(row) if subject is None else is_met(value, condition(row))
             if told is True:
                 return result(row)
         return None if otherwise is None else otherwise(row)

@@ -13,7 +13,6 @@ from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.evaluator.expressions import work_of
 from limnos.sqlpp.values.model import is_unknown
-from limnos.sqlpp.values.order import key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -134,11 +133,14 @@ class Partners:
         if self._index is None:
             self._index = self._built(row, keys.right)
         try:
-            found = _key(keys.left, row)
+            found = _key(keys.left, row, working=self._working)
         except SqlppError:
             return enumerate(self.held)
         bucket = self._index.get(found, []) if found is not None else []
-        return sorted(bucket + self._unsure, key=_place) if self._unsure else bucket
+        if not self._unsure:
+            return bucket
+        self._working.budget.keep(len(bucket) + len(self._unsure))
+        return sorted(bucket + self._unsure, key=_place)
 
     def _built(self, row: Row, right: Sequence[Callable[[Row], Value]]) -> dict[bytes, list[tuple[int, Value]]]:
         self._working.budget.keep(len(self.held))
@@ -146,7 +148,7 @@ class Partners:
         for at, item in enumerate(self.held):
             self._working.budget.step()
             try:
-                found = _key(right, self._put(row, item, at))
+                found = _key(right, self._put(row, item, at), working=self._working)
             except SqlppError:
                 self._unsure.append((at, item))
                 continue
@@ -155,14 +157,14 @@ class Partners:
         return index
 
 
-def _key(works: Sequence[Callable[[Row], Value]], row: Row) -> bytes | None:
+def _key(works: Sequence[Callable[[Row], Value]], row: Row, *, working: Working) -> bytes | None:
     """The key of some values together; None where one is unknown, which is equal to nothing."""
     parts = []
     for work in works:
         value = work(row)
         if is_unknown(value):
             return None
-        parts.append(key(value))
+        parts.append(working.key(value))
     return b"".join(parts)
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, cast
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import compilation
-from limnos.sqlpp.evaluator.budget import Budget
+from limnos.sqlpp.evaluator.budget import Budget, MeteredBudget
 from limnos.sqlpp.evaluator.expressions import Row, scanned, work_of
 from limnos.sqlpp.evaluator.joins import Partners, arounds_of, is_apart, keys_of
 from limnos.sqlpp.evaluator.windows import windows_of
+from limnos.sqlpp.functions.costs import linear
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown, object_of
 from limnos.sqlpp.values.order import key
@@ -27,13 +28,21 @@ if TYPE_CHECKING:
 class Working:
     """What the functions of one statement share: where objects come from, what is left to spend, where a group's rows lie."""
 
-    __slots__ = ("budget", "group_slot", "rows")
+    __slots__ = ("budget", "group_slot", "meter", "rows")
 
     def __init__(self, rows: Callable[[tuple[str, ...], str], Iterable[Value]], *, budget: Budget, slots: int) -> None:
         self.rows = rows
         self.budget = budget
+        self.meter = budget if isinstance(budget, MeteredBudget) else None
+        """The budget, where each piece of work is charged."""
         self.group_slot = slots
         """One more than the statement's own slots."""
+
+    def key(self, value: Value) -> bytes:
+        """The key of a value, charged before it is made."""
+        if self.meter is not None:
+            self.meter.compare(value)
+        return key(value)
 
     def query(self, node: plan.Query) -> Callable[[Row], Iterator[Value]]:
         """The function that gives a query's results for the variables around it."""
@@ -49,6 +58,7 @@ def query_of(node: plan.Query, working: Working) -> Callable[[Row], Iterator[Val
     offset = None if node.offset is None else work_of(node.offset, working)
 
     def run(row: Row) -> Iterator[Value]:
+        working.budget.step()
         inside = row.copy()
         for slot, value in lets:
             inside[slot] = value(inside)
@@ -120,7 +130,7 @@ def ordering_of(items: tuple[plan.Order, ...], working: Working) -> Callable[[Ro
         for work, descending, nulls_first in parts:
             value = work(row)
             aside = 0 if nulls_first is None or not is_unknown(value) else -1 if nulls_first else 1
-            found = key(value)
+            found = working.key(value)
             made.append((aside, _Descending(found) if descending else found))
         return made
 
@@ -199,7 +209,7 @@ def _sorted(rows: Iterator[Row], order: Callable[[Row], Key], *, working: Workin
 def _once(results: Iterable[Value], working: Working) -> Iterator[Value]:
     seen: set[bytes] = set()
     for value in results:
-        found = key(value)
+        found = working.key(value)
         if found not in seen:
             working.budget.keep()
             seen.add(found)
@@ -219,9 +229,13 @@ def _select_of(node: plan.Select, working: Working) -> Callable[[Row], Value]:
             if name is not None:
                 pairs.append((name, value))
             elif isinstance(value, dict):
+                if working.meter is not None:
+                    working.meter.spend(len(value))
                 pairs.extend(value.items())
         made: Value = object_of(pairs)
         for path in exclude:
+            if working.meter is not None:
+                working.meter.charge(linear, (made,))
             made = without(made, path)
         return made
 
@@ -312,6 +326,7 @@ def _right(
                     met[at] = True
                     yield made
         for at, item in enumerate(held):
+            working.budget.step()
             if not met[at]:
                 made = _with(left[0], node, item=item, at=at)
                 for slot in node.others:
@@ -338,11 +353,12 @@ def _group_of(node: plan.Group, working: Working) -> Callable[[Iterator[Row], Ro
             if not chosen:
                 groups[b""] = ([None] * len(keys), [])
             for row, values in kept:
+                working.budget.step()
                 # A key that is MISSING groups with NULL, as AsterixDB has it: GROUP BY knows one unknown.
                 of_set = [None if at not in chosen or values[at] is MISSING else values[at] for at in range(len(keys))]
-                groups.setdefault(b"".join(key(value) for value in of_set) if chosen else b"", (of_set, []))[1].append(
-                    row
-                )
+                groups.setdefault(b"".join(working.key(value) for value in of_set) if chosen else b"", (of_set, []))[
+                    1
+                ].append(row)
             for of_set, members in groups.values():
                 if keys and not members:
                     continue
@@ -354,6 +370,8 @@ def _group_of(node: plan.Group, working: Working) -> Callable[[Iterator[Row], Ro
             made[slot] = value
         made[working.group_slot] = cast("Value", members)  # rows, not a value: `Aggregate` alone looks there
         if node.slot is not None:
+            if working.meter is not None:
+                working.meter.spend(len(members) * (1 + len(node.members)))
             made[node.slot] = tuple(object_of((name, row[slot]) for name, slot in node.members) for row in members)
         return made
 

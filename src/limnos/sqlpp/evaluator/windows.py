@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.evaluator.expressions import Row, aggregate_of, work_of, works_of
+from limnos.sqlpp.functions.costs import COMPARED_EACH
 from limnos.sqlpp.functions.numbers import number, whole
 from limnos.sqlpp.functions.times import shifted
 from limnos.sqlpp.values import arithmetic, comparison
 from limnos.sqlpp.values.model import Value, is_unknown
-from limnos.sqlpp.values.order import key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -77,7 +77,7 @@ def _filled(
     def fill(rows: list[Row]) -> None:
         parts: dict[bytes, list[Row]] = {}
         for row in rows:
-            parts.setdefault(b"".join(key(work(row)) for work in partition), []).append(row)
+            parts.setdefault(b"".join(working.key(work(row)) for work in partition), []).append(row)
         for part in parts.values():
             places = None
             if order is not None:
@@ -206,12 +206,15 @@ def _framed(
 ) -> Callable[[Partition], list[Value]]:
     frame = call.frame
     edges = None if frame is None else _edges_of(frame, call, working=working)
+    by_value = frame is not None and frame.mode == "range"
 
     def values(part: Partition) -> list[Value]:
         made: list[Value] = []
         for at, row in enumerate(part.rows):
-            begin, end = (0, part.ends[at]) if edges is None else edges(part, at)
             working.budget.step()
+            if working.meter is not None:  # a frame is looked for and copied for each row
+                working.meter.spend(len(part.rows) * (COMPARED_EACH * 2 if by_value else 1))
+            begin, end = (0, part.ends[at]) if edges is None else edges(part, at)
             made.append(value(_without(part, frame, at=at, begin=max(0, begin), end=min(len(part.rows), end)), row))
         return made
 

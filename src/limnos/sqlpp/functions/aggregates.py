@@ -11,6 +11,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.functions.collections import distinct, items
+from limnos.sqlpp.functions.costs import compared, linear
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import Function, aggregate, scalar
 from limnos.sqlpp.values import comparison
@@ -162,7 +163,8 @@ def _known(values: Items | list[Value]) -> list[Value]:
 
 
 def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ...]) -> None:
-    aggregate(name, *more, counts_rows=name == "count")(lambda values: work(_known(values)))
+    cost = compared if name in ("min", "max", "sum") else linear
+    aggregate(name, *more, counts_rows=name == "count", cost=cost)(lambda values: work(_known(values)))
 
     def over_array(value: Value) -> Value:
         held = items(value)
@@ -175,14 +177,14 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
         return work(list(held))
 
     spelled = (name, *more)
-    scalar(*(f"{form}_{one}" for form in ("array", "coll") for one in spelled), least=1)(over_array)
-    scalar(*(f"strict_{one}" for one in spelled), least=1)(strictly)
+    scalar(*(f"{form}_{one}" for form in ("array", "coll") for one in spelled), least=1, cost=cost)(over_array)
+    scalar(*(f"strict_{one}" for one in spelled), least=1, cost=cost)(strictly)
 
 
 for _name, (_work, _more) in _WORKS.items():
     _put(_name, _work, more=_more)
 
-aggregate("array_agg", "arrayagg")(gathered)
+aggregate("array_agg", "arrayagg", cost=linear)(gathered)
 
 
 def distinct_first(entry: Function, values: list[Value]) -> Value:

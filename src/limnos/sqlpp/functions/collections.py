@@ -11,6 +11,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.functions.costs import compared, free, linear, matched, ranged, repeated, squared
 from limnos.sqlpp.functions.numbers import number, whole
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values import comparison
@@ -44,13 +45,13 @@ def distinct(values: Items | list[Value]) -> list[Value]:
     return list(seen.values())
 
 
-@scalar("array_length", "len", least=1)
+@scalar("array_length", "len", least=1, cost=free)
 def length(value: Value) -> Value:
     """How many items there are; of an object how many fields, of a string how many characters."""
     return len(value) if isinstance(value, (str, dict)) or items(value) is not None else None  # type: ignore[arg-type]
 
 
-@scalar("array_append", least=2, most=ANY_NUMBER, strict=False)
+@scalar("array_append", least=2, most=ANY_NUMBER, strict=False, cost=linear)
 def append(value: Value, *more: Value) -> Value:
     """The items, then the others."""
     found = _unknown(value, *more)
@@ -58,7 +59,7 @@ def append(value: Value, *more: Value) -> Value:
     return found if found is not True else None if held is None else like(value, (*held, *more))
 
 
-@scalar("array_prepend", least=2, most=ANY_NUMBER, strict=False)
+@scalar("array_prepend", least=2, most=ANY_NUMBER, strict=False, cost=linear)
 def prepend(*values: Value) -> Value:
     """The other values, then the items of the array, which comes last."""
     *more, value = values
@@ -74,7 +75,7 @@ def _unknown(value: Value, *more: Value) -> Value:
     return None if value is None else True
 
 
-@scalar("array_concat", least=2, most=ANY_NUMBER)
+@scalar("array_concat", least=2, most=ANY_NUMBER, cost=linear)
 def concat(*values: Value) -> Value:
     """The items of all."""
     held = [items(value) for value in values]
@@ -84,14 +85,14 @@ def concat(*values: Value) -> Value:
     return like(values[0], tuple(item for one in known for item in one))
 
 
-@scalar("array_contains", least=2)
+@scalar("array_contains", least=2, cost=matched)
 def contains(value: Value, wanted: Value) -> Value:
     """Whether an item is equal to a value."""
     held = items(value)
     return None if held is None else any(comparison.equal(item, wanted) is True for item in held)
 
 
-@scalar("array_position", least=2)
+@scalar("array_position", least=2, cost=matched)
 def position(value: Value, wanted: Value) -> Value:
     """Where the first equal item is, counted from 0; -1 if none is."""
     held = items(value)
@@ -100,28 +101,28 @@ def position(value: Value, wanted: Value) -> Value:
     return next((at for at, item in enumerate(held) if comparison.equal(item, wanted) is True), -1)
 
 
-@scalar("array_distinct", least=1)
+@scalar("array_distinct", least=1, cost=compared)
 def array_distinct(value: Value) -> Value:
     """Each item once."""
     held = items(value)
     return None if held is None else like(value, distinct(held))
 
 
-@scalar("array_reverse", least=1)
+@scalar("array_reverse", least=1, cost=linear)
 def reverse(value: Value) -> Value:
     """The items from the last to the first."""
     held = items(value)
     return None if held is None else like(value, held[::-1])
 
 
-@scalar("array_sort", least=1)
+@scalar("array_sort", least=1, cost=compared)
 def sort(value: Value) -> Value:
     """The items in the order of values."""
     held = items(value)
     return None if held is None else like(value, sorted(held, key=key))
 
 
-@scalar("array_flatten", least=2)
+@scalar("array_flatten", least=2, cost=compared)
 def flatten(value: Value, depth: Value) -> Value:
     """Collections inside opened, so many levels of them; a negative depth opens all."""
     held, levels = items(value), whole(depth)
@@ -139,14 +140,14 @@ def flatten(value: Value, depth: Value) -> Value:
     return like(value, made)
 
 
-@scalar("array_ifnull", least=1)
+@scalar("array_ifnull", least=1, cost=linear)
 def first_known(value: Value) -> Value:
     """The first item that is not unknown."""
     held = items(value)
     return None if held is None else next((item for item in held if not is_unknown(item)), None)
 
 
-@scalar("array_insert", least=3, most=ANY_NUMBER, strict=False)
+@scalar("array_insert", least=3, most=ANY_NUMBER, strict=False, cost=linear)
 def insert(value: Value, at: Value, *more: Value) -> Value:
     """Values put before the item at a position, counted from the end when it is negative."""
     found = _unknown(value, at, *more)
@@ -159,7 +160,7 @@ def insert(value: Value, at: Value, *more: Value) -> Value:
     return like(value, (*held[:place], *more, *held[place:]))
 
 
-@scalar("array_put", least=2, most=ANY_NUMBER, strict=False)
+@scalar("array_put", least=2, most=ANY_NUMBER, strict=False, cost=matched)
 def put(value: Value, *more: Value) -> Value:
     """Values appended that are not there yet."""
     found = _unknown(value, *more)
@@ -173,7 +174,7 @@ def put(value: Value, *more: Value) -> Value:
     return like(value, made)
 
 
-@scalar("array_remove", least=2, most=ANY_NUMBER)
+@scalar("array_remove", least=2, most=ANY_NUMBER, cost=matched)
 def remove(value: Value, *unwanted: Value) -> Value:
     """The items that are equal to none of the values."""
     held = items(value)
@@ -182,7 +183,7 @@ def remove(value: Value, *unwanted: Value) -> Value:
     return like(value, [item for item in held if not any(comparison.equal(item, one) is True for one in unwanted)])
 
 
-@scalar("array_replace", least=3, most=4, strict=False)
+@scalar("array_replace", least=3, most=4, strict=False, cost=matched)
 def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     """Items that are equal to a value replaced, the first so many."""
     found = _unknown(value, old, new, limit)
@@ -197,7 +198,7 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     return like(value, made)
 
 
-@scalar("array_repeat", least=2, strict=False)
+@scalar("array_repeat", least=2, strict=False, cost=repeated(1))
 def repeat(value: Value, count: Value) -> Value:
     """An array of a value so many times."""
     found = _unknown(count, value)
@@ -208,7 +209,7 @@ def repeat(value: Value, count: Value) -> Value:
     return (value,) * times
 
 
-@scalar("array_range", least=2, most=3)
+@scalar("array_range", least=2, most=3, cost=ranged)
 def array_range(start: Value, end: Value, step: Value = 1) -> Value:
     """Numbers from a start up to an end that is not included."""
     first, last, by = number(start), number(end), number(step)
@@ -225,7 +226,7 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
     return tuple(made)
 
 
-@scalar("range", least=2)
+@scalar("range", least=2, cost=ranged)
 def whole_range(start: Value, end: Value) -> Value:
     """Whole numbers from a start to an end, both included."""
     first, last = whole(start), whole(end)
@@ -240,7 +241,7 @@ def _fits(count: int) -> None:
         raise compilation(f"A function would make an array of more than {ITEMS_MAX} items")
 
 
-@scalar("array_slice", least=2, most=3)
+@scalar("array_slice", least=2, most=3, cost=linear)
 def array_slice(value: Value, start: Value, *end: Value) -> Value:
     """The items from a position up to another, which is not included; NULL where they are outside."""
     held, first = items(value), whole(start)
@@ -263,14 +264,14 @@ def _sets(values: Items) -> list[dict[bytes, Value]] | None:
     return made
 
 
-@scalar("array_union", least=2, most=ANY_NUMBER)
+@scalar("array_union", least=2, most=ANY_NUMBER, cost=compared)
 def union(*values: Value) -> Value:
     """Each item of any of them, once."""
     joined = concat(*values)
     return None if joined is None else array_distinct(joined)
 
 
-@scalar("array_intersect", least=2, most=ANY_NUMBER)
+@scalar("array_intersect", least=2, most=ANY_NUMBER, cost=compared)
 def intersect(*values: Value) -> Value:
     """Each item that all of them have, once."""
     sets = _sets(values)
@@ -280,7 +281,7 @@ def intersect(*values: Value) -> Value:
     return like(values[0], [item for item in distinct(held) if all(key(item) in one for one in sets[1:])])
 
 
-@scalar("array_except", least=2)
+@scalar("array_except", least=2, cost=compared)
 def difference(value: Value, other: Value) -> Value:
     """The items that the other does not have."""
     held, sets = items(value), _sets((other,))
@@ -301,14 +302,14 @@ def _shared(values: Items) -> list[list[Value]] | None:
     return list(found.values())
 
 
-@scalar("array_symdiff", least=2, most=ANY_NUMBER)
+@scalar("array_symdiff", least=2, most=ANY_NUMBER, cost=compared)
 def symmetric_difference(*values: Value) -> Value:
     """Each item that exactly one of them has."""
     shared = _shared(values)
     return None if shared is None else like(values[0], [same[0] for same in shared if len(same) == 1])
 
 
-@scalar("array_symdiffn", least=2, most=ANY_NUMBER)
+@scalar("array_symdiffn", least=2, most=ANY_NUMBER, cost=compared)
 def odd_difference(*values: Value) -> Value:
     """Each item that an odd number of them has."""
     shared = _shared(values)
@@ -329,7 +330,7 @@ def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> 
         work(made, (one, other))
         return like(value, made)
 
-    scalar(name, least=3)(run)
+    scalar(name, least=3, cost=linear)(run)
 
 
 def _move(held: list[Value], places: tuple[int, int]) -> None:
@@ -345,7 +346,7 @@ _moving("array_move", _move)
 _moving("array_swap", _swap)
 
 
-@scalar("array_binary_search", least=2)
+@scalar("array_binary_search", least=2, cost=compared)
 def binary_search(value: Value, wanted: Value) -> Value:
     """The first position of a value in an array that is in order; -1 where it is not."""
     held = items(value)
@@ -355,7 +356,7 @@ def binary_search(value: Value, wanted: Value) -> Value:
     return at if at < len(held) and key(held[at]) == key(wanted) else -1
 
 
-@scalar("array_star", least=1)
+@scalar("array_star", least=1, cost=squared)
 def star(value: Value) -> Value:
     """An array of objects as an object of arrays: for each field what every object has there, NULL where it has none."""
     held = items(value)

@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from limnos.sqlpp.functions.costs import characters
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.functions.times import DAY_MS, civil, date_of
 from limnos.sqlpp.values.model import Date, DateTime, Time
@@ -83,7 +84,7 @@ def _first(text: Value, pattern: Value) -> Parts | None:
     return next((found for each in pattern.split("|") if (found := _read(text, each)) is not None), None)
 
 
-@scalar("parse_date", least=2)
+@scalar("parse_date", least=2, cost=characters)
 def parse_date(text: Value, pattern: Value) -> Value:
     """A date that a text says by a pattern."""
     parts = _first(text, pattern)
@@ -91,7 +92,7 @@ def parse_date(text: Value, pattern: Value) -> Value:
     return None if days is None else Date(days)
 
 
-@scalar("parse_time", least=2)
+@scalar("parse_time", least=2, cost=characters)
 def parse_time(text: Value, pattern: Value) -> Value:
     """A time of day that a text says by a pattern."""
     parts = _first(text, pattern)
@@ -99,7 +100,7 @@ def parse_time(text: Value, pattern: Value) -> Value:
     return None if found is None else Time(found)
 
 
-@scalar("parse_datetime", least=2)
+@scalar("parse_datetime", least=2, cost=characters)
 def parse_datetime(text: Value, pattern: Value) -> Value:
     """A date and a time that a text says by a pattern."""
     parts = _first(text, pattern)
@@ -150,19 +151,19 @@ def _piece(run: str, known: Parts, *, twelve: bool) -> str:
     return f"{value:0{len(run)}d}"
 
 
-@scalar("print_date", least=2)
+@scalar("print_date", least=2, cost=characters)
 def print_date(value: Value, pattern: Value) -> Value:
     """A date by a pattern."""
     return _written(pattern, value.days, of_day=None) if isinstance(value, Date) else None
 
 
-@scalar("print_time", least=2)
+@scalar("print_time", least=2, cost=characters)
 def print_time(value: Value, pattern: Value) -> Value:
     """A time of day by a pattern."""
     return _written(pattern, None, of_day=value.ms) if isinstance(value, Time) else None
 
 
-@scalar("print_datetime", least=2)
+@scalar("print_datetime", least=2, cost=characters)
 def print_datetime(value: Value, pattern: Value) -> Value:
     """A date and a time by a pattern."""
     if not isinstance(value, DateTime):

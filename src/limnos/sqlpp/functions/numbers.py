@@ -10,6 +10,7 @@ import math
 import random
 from typing import TYPE_CHECKING
 
+from limnos.sqlpp.functions.costs import linear
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.arithmetic import negate, power
 from limnos.sqlpp.values.model import Float, Value
@@ -33,14 +34,14 @@ def whole(value: Value) -> int | None:
     return None if found is None else int(found)
 
 
-@scalar("abs", least=1)
+@scalar("abs", least=1, cost=linear)
 def absolute(value: Value) -> Value:
     """The value without its sign, in its type."""
     found = number(value)
     return None if found is None else negate(value) if found < 0 or math.copysign(1, found) < 0 else value
 
 
-@scalar("sign", least=1)
+@scalar("sign", least=1, cost=linear)
 def sign(value: Value) -> Value:
     """-1, 0 or 1."""
     found = number(value)
@@ -55,13 +56,13 @@ def _rounded(value: Value, how: Callable[[float], float]) -> Value:
     return type(found)(how(found))
 
 
-@scalar("ceil", "ceiling", least=1)
+@scalar("ceil", "ceiling", least=1, cost=linear)
 def ceil(value: Value) -> Value:
     """The least whole number that is not less."""
     return _rounded(value, lambda found: float(math.ceil(found)))
 
 
-@scalar("floor", least=1)
+@scalar("floor", least=1, cost=linear)
 def floor(value: Value) -> Value:
     """The greatest whole number that is not greater."""
     return _rounded(value, lambda found: float(math.floor(found)))
@@ -72,25 +73,25 @@ def half_up(value: float) -> float:
     return math.copysign(math.floor(abs(value) + 0.5), value)
 
 
-@scalar("round_half_up", least=2)
+@scalar("round_half_up", least=2, cost=linear)
 def rounded_half_up(value: Value, digits: Value) -> Value:
     """To so many digits after the point; halves go away from zero."""
     return _to_digits(value, digits, how=half_up)
 
 
-@scalar("round", least=1, most=2)
+@scalar("round", least=1, most=2, cost=linear)
 def rounded(value: Value, digits: Value = 0) -> Value:
     """To so many digits after the point; halves go away from zero."""
     return _to_digits(value, digits, how=half_up)
 
 
-@scalar("trunc", "truncate", least=1, most=2)
+@scalar("trunc", "truncate", least=1, most=2, cost=linear)
 def truncated(value: Value, digits: Value = 0) -> Value:
     """Cut to so many digits after the point."""
     return _to_digits(value, digits, how=lambda found: float(math.trunc(found)))
 
 
-@scalar("round_half_to_even", least=1, most=2)
+@scalar("round_half_to_even", least=1, most=2, cost=linear)
 def half_to_even(value: Value, digits: Value = 0) -> Value:
     """To so many digits; halves go to the even neighbour."""
     return _to_digits(value, digits, how=lambda found: float(round(found)))
@@ -127,7 +128,7 @@ def _of_double(name: str, work: Callable[[float], float]) -> None:
             result = math.inf
         return Float(result) if isinstance(found, Float) else result
 
-    scalar(name, least=1)(run)
+    scalar(name, least=1, cost=linear)(run)
 
 
 def _logarithm(of: Callable[[float], float]) -> Callable[[float], float]:
@@ -154,32 +155,32 @@ for _name, _work in {
     _of_double(_name, _work)
 
 
-@scalar("atan2", least=2)
+@scalar("atan2", least=2, cost=linear)
 def atan2(y: Value, x: Value) -> Value:
     """The angle of a point."""
     up, right = number(y), number(x)
     return None if up is None or right is None else math.atan2(up, right)
 
 
-@scalar("power", least=2)
+@scalar("power", least=2, cost=linear)
 def raised(base: Value, exponent: Value) -> Value:
     """`base ^ exponent`"""  # noqa: D415
     return power(base, exponent)
 
 
-@scalar("pi", least=0)
+@scalar("pi", least=0, cost=linear)
 def pi() -> Value:
     """The ratio of a circle's circumference to its diameter."""
     return math.pi
 
 
-@scalar("e", least=0)
+@scalar("e", least=0, cost=linear)
 def euler() -> Value:
     """The base of natural logarithms."""
     return math.e
 
 
-@scalar("random", least=0, most=1, settled=False)
+@scalar("random", least=0, most=1, settled=False, cost=linear)
 def chance(seed: Value = None) -> Value:
     """A double of at least 0 and less than 1; the same for the same seed."""
     if seed is None:
@@ -208,7 +209,7 @@ def _folded(name: str, work: Callable[[int, int], int]) -> None:
             total = found if total is None else work(total, found)
         return total
 
-    scalar(name, least=2, most=-1)(run)
+    scalar(name, least=2, most=-1, cost=linear)(run)
 
 
 _folded("bitand", int.__and__)
@@ -216,21 +217,21 @@ _folded("bitor", int.__or__)
 _folded("bitxor", int.__xor__)
 
 
-@scalar("bitnot", least=1)
+@scalar("bitnot", least=1, cost=linear)
 def bit_not(value: Value) -> Value:
     """Every bit turned over."""
     found = _bits(value)
     return None if found is None else ~found
 
 
-@scalar("bitcount", least=1)
+@scalar("bitcount", least=1, cost=linear)
 def bit_count(value: Value) -> Value:
     """How many of the 64 bits are set."""
     found = _bits(value)
     return None if found is None else (found % (1 << 64)).bit_count()
 
 
-@scalar("bitshift", least=2, most=3)
+@scalar("bitshift", least=2, most=3, cost=linear)
 def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
     """Shifted to the left, or to the right by a negative count; what is shifted out comes back when it rotates."""
     found, by = _bits(value), whole(count)
@@ -245,7 +246,7 @@ def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
     return _wrapped(found << by) if by >= 0 else _wrapped((found % (1 << 64)) >> -by)
 
 
-@scalar("bittest", "isbitset", least=2, most=3)
+@scalar("bittest", "isbitset", least=2, most=3, cost=linear)
 def bit_test(value: Value, positions: Value, *every: Value) -> Value:
     """Whether one of the bits, counted from 1, is set; or all of them."""
     found = _bits(value)
@@ -273,13 +274,13 @@ def _changed(value: Value, positions: Value, *, sets: bool) -> Value:
     return _wrapped(found | mask if sets else found & ~mask)
 
 
-@scalar("bitset", least=2)
+@scalar("bitset", least=2, cost=linear)
 def bit_set(value: Value, positions: Value) -> Value:
     """The number with these bits set, counted from 1."""
     return _changed(value, positions, sets=True)
 
 
-@scalar("bitclear", least=2)
+@scalar("bitclear", least=2, cost=linear)
 def bit_clear(value: Value, positions: Value) -> Value:
     """The number with these bits cleared, counted from 1."""
     return _changed(value, positions, sets=False)

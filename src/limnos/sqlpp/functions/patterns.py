@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from limnos.sqlpp.errors import compilation, cut, visible
+from limnos.sqlpp.functions.costs import unbounded
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.strings import fits
 from limnos.sqlpp.functions.table import scalar
@@ -70,7 +71,7 @@ def _function(*names: str, run: Callable[[_Pattern, str], Value]) -> None:
             return None
         return run(compiled(pattern, flags), text)
 
-    scalar(*names, least=2, most=3)(work)
+    scalar(*names, least=2, most=3, cost=unbounded)(work)
 
 
 def _contains(pattern: _Pattern, text: str) -> Value:
@@ -117,7 +118,7 @@ _function("regexp_matches", "regex_matches", run=_matches)
 _function("regexp_split", "regex_split", run=_split)
 
 
-@scalar("regexp_replace", "regex_replace", least=3, most=4)
+@scalar("regexp_replace", "regex_replace", least=3, most=4, cost=unbounded)
 def replace(text: Value, pattern: Value, *rest: Value) -> Value:
     r"""Every match replaced, or the first so many where a number is given; else `more` are flags. In `new` `$1` is a group, `\$` a dollar."""
     new, more = rest[0], rest[1] if len(rest) > 1 else ""

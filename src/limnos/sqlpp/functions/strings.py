@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.functions.costs import characters, linear, product, repeated
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values import text
@@ -16,6 +17,8 @@ from limnos.sqlpp.values.model import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from limnos.sqlpp.functions.costs import Cost
 
 LENGTH_MAX = 16 << 20
 """Longest string, in code points, that a function makes."""
@@ -28,7 +31,7 @@ def fits(length: int) -> None:
 
 
 def _of_string(name: str, work: Callable[[str], Value], *more: str) -> None:
-    scalar(name, *more, least=1)(lambda value: work(value) if isinstance(value, str) else None)
+    scalar(name, *more, least=1, cost=characters)(lambda value: work(value) if isinstance(value, str) else None)
 
 
 _of_string("length", len, "string_length", "char_length", "character_length")
@@ -38,11 +41,11 @@ _of_string("reverse", lambda value: value[::-1])
 _of_string("string_to_codepoint", lambda value: tuple(ord(char) for char in value))
 
 
-def _of_two(name: str, work: Callable[[str, str], Value], *more: str) -> None:
+def _of_two(name: str, work: Callable[[str, str], Value], *more: str, cost: Cost = characters) -> None:
     def run(value: Value, other: Value) -> Value:
         return work(value, other) if isinstance(value, str) and isinstance(other, str) else None
 
-    scalar(name, *more, least=2)(run)
+    scalar(name, *more, least=2, cost=cost)(run)
 
 
 _of_two("contains", lambda value, other: other in value)
@@ -53,10 +56,10 @@ _of_two("position1", lambda value, other: value.find(other) + 1, "pos1")
 _of_two("substring_before", lambda value, other: value.partition(other)[0] if other and other in value else "")
 _of_two("substring_after", lambda value, other: value.partition(other)[2] if other else value)
 _of_two("split", lambda value, other: tuple(value.split(other)) if other else tuple(value))
-_of_two("like", text.like)
+_of_two("like", text.like, cost=product)
 
 
-@scalar("initcap", "title", least=1)
+@scalar("initcap", "title", least=1, cost=characters)
 def title(value: Value) -> Value:
     """The first letter of each word in upper case, the others in lower case."""
     if not isinstance(value, str):
@@ -74,7 +77,7 @@ def _trimmed(name: str, cut: Callable[[str, str | None], str]) -> None:
             return None
         return cut(value, characters or None)
 
-    scalar(name, least=1, most=2)(run)
+    scalar(name, least=1, most=2, cost=product)(run)
 
 
 _trimmed("trim", str.strip)
@@ -94,19 +97,19 @@ def _part(value: Value, offset: Value, *, length: tuple[Value, ...], first: int)
     return value[start : start + count] if 0 <= start <= len(value) else None
 
 
-@scalar("substr", "substring", "substr0", "substring0", least=2, most=3)
+@scalar("substr", "substring", "substr0", "substring0", least=2, most=3, cost=linear)
 def substr(value: Value, offset: Value, *length: Value) -> Value:
     """A part of a string, counted from 0."""
     return _part(value, offset, length=length, first=0)
 
 
-@scalar("substr1", "substring1", least=2, most=3)
+@scalar("substr1", "substring1", least=2, most=3, cost=linear)
 def substr1(value: Value, offset: Value, *length: Value) -> Value:
     """A part of a string, counted from 1."""
     return _part(value, offset, length=length, first=1)
 
 
-@scalar("repeat", least=2)
+@scalar("repeat", least=2, cost=repeated(1))
 def repeat(value: Value, count: Value) -> Value:
     """The string so many times."""
     times = whole(count)
@@ -126,14 +129,14 @@ def _padded(name: str, join: Callable[[str, str], str]) -> None:
         room = size - len(value)
         return value[:size] if room <= 0 or not fill else join(value, (fill * (room // len(fill) + 1))[:room])
 
-    scalar(name, least=3)(run)
+    scalar(name, least=3, cost=repeated(1))(run)
 
 
 _padded("lpad", lambda value, fill: fill + value)
 _padded("rpad", lambda value, fill: value + fill)
 
 
-@scalar("replace", least=3, most=4)
+@scalar("replace", least=3, most=4, cost=product)
 def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     """Every occurrence replaced, or the first so many."""
     times = whole(limit)
@@ -146,19 +149,19 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     return value.replace(old, new, count)
 
 
-@scalar("concat", least=1, most=ANY_NUMBER)
+@scalar("concat", least=1, most=ANY_NUMBER, cost=linear)
 def concat(*values: Value) -> Value:
     """The strings one after the other."""
     return _joined(values, "")
 
 
-@scalar("string_concat", least=1)
+@scalar("string_concat", least=1, cost=linear)
 def string_concat(values: Value) -> Value:
     """The strings of an array one after the other."""
     return _joined(values, "") if isinstance(values, tuple) else None
 
 
-@scalar("string_join", least=2)
+@scalar("string_join", least=2, cost=linear)
 def string_join(values: Value, separator: Value) -> Value:
     """The strings of an array with a separator between them."""
     return _joined(values, separator) if isinstance(values, tuple) and isinstance(separator, str) else None
@@ -172,7 +175,7 @@ def _joined(values: tuple[Value, ...], separator: str) -> Value:
     return separator.join(texts)
 
 
-@scalar("codepoint_to_string", least=1)
+@scalar("codepoint_to_string", least=1, cost=characters)
 def from_codepoints(values: Value) -> Value:
     """The string of these code points."""
     if not isinstance(values, tuple):

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.absent import about
+from limnos.sqlpp.functions.costs import Cost, linear
 from limnos.sqlpp.values.model import MISSING, Value
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Function(Struct, frozen=True):
     """An aggregate that may stand with `*`."""
     family: str = ""
     """The module that it stands in."""
+    cost: Cost | None = None
+    """What a call costs. A function without a declared cost is never called on the event loop."""
 
     def takes(self, count: int) -> bool:
         """Whether so many arguments are right."""
@@ -73,14 +76,19 @@ def unknown(name: str, count: int, *, place: Place | None) -> SqlppError:
 
 
 def scalar(
-    *names: str, least: int, most: int | None = None, strict: bool = True, settled: bool = True
+    *names: str,
+    least: int,
+    most: int | None = None,
+    strict: bool = True,
+    settled: bool = True,
+    cost: Cost | None = None,
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """Put a function into the table under these names; `most` None: exactly as many arguments as `least`."""
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(
             names[0], least, least if most is None else most, _strict(run) if strict else run, settled=settled,
-            family=run.__module__.rpartition(".")[2],
+            family=run.__module__.rpartition(".")[2], cost=cost,
         )  # fmt: skip
         for name in names:
             FUNCTIONS[name] = entry
@@ -89,11 +97,13 @@ def scalar(
     return put
 
 
-def aggregate(*names: str, counts_rows: bool = False) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+def aggregate(
+    *names: str, counts_rows: bool = False, cost: Cost | None = None
+) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """Put an aggregate into the table: `run` takes the list of values."""
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
-        entry = Function(names[0], 1, 1, run, kind="aggregate", counts_rows=counts_rows, family="aggregates")
+        entry = Function(names[0], 1, 1, run, kind="aggregate", counts_rows=counts_rows, family="aggregates", cost=cost)
         for name in names:
             FUNCTIONS[name] = entry
         return run
@@ -103,7 +113,7 @@ def aggregate(*names: str, counts_rows: bool = False) -> Callable[[Callable[...,
 
 def window(name: str, *, least: int, most: int) -> None:
     """Put a window function into the table."""
-    FUNCTIONS[name] = Function(name, least, most, _never, kind="window", family="windows")
+    FUNCTIONS[name] = Function(name, least, most, _never, kind="window", family="windows", cost=linear)
 
 
 def _never(*_: Value) -> Value:

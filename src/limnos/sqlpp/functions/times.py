@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from limnos.sqlpp.functions.costs import characters
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import (
@@ -215,7 +216,7 @@ def _parts(value: Value) -> dict[str, int]:
 
 
 def _part(name: str) -> None:
-    scalar(f"get_{name}", name, least=1)(lambda value: _parts(value).get(name))
+    scalar(f"get_{name}", name, least=1, cost=characters)(lambda value: _parts(value).get(name))
 
 
 for _name in ("year", "month", "day", "hour", "minute", "second", "millisecond"):
@@ -231,13 +232,13 @@ def _of_day(name: str, work: Callable[[int], Value]) -> None:
         days = _day(value)
         return None if days is None else work(days)
 
-    scalar(name, least=1)(run)
+    scalar(name, least=1, cost=characters)(run)
 
 
 WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 
 
-@scalar("week_of_year", least=1, most=2)
+@scalar("week_of_year", least=1, most=2, cost=characters)
 def week_of_year(value: Value, start: Value = 1) -> Value:
     """The week of its year, of which the first is the one that has 1 January; weeks begin on Sunday, or on the day that is told by its name or number."""
     days, first = _day(value), _weekday(start)
@@ -265,43 +266,43 @@ _of_day("unix_time_from_date_in_days", lambda days: days)
 _of_day("unix_time_from_date_in_ms", lambda days: days * DAY_MS)
 
 
-@scalar("get_time_from_datetime", least=1)
+@scalar("get_time_from_datetime", least=1, cost=characters)
 def time_of_datetime(value: Value) -> Value:
     """The time of day of a moment."""
     return Time(value.ms % DAY_MS) if isinstance(value, DateTime) else None
 
 
-@scalar("datetime_from_date_time", least=2)
+@scalar("datetime_from_date_time", least=2, cost=characters)
 def joined(date: Value, time: Value) -> Value:
     """The moment of a day and a time."""
     return DateTime(date.days * DAY_MS + time.ms) if isinstance(date, Date) and isinstance(time, Time) else None
 
 
-@scalar("unix_time_from_datetime_in_ms", least=1)
+@scalar("unix_time_from_datetime_in_ms", least=1, cost=characters)
 def unix_ms(value: Value) -> Value:
     """Milliseconds from 1970."""
     return value.ms if isinstance(value, DateTime) else None
 
 
-@scalar("unix_time_from_datetime_in_secs", least=1)
+@scalar("unix_time_from_datetime_in_secs", least=1, cost=characters)
 def unix_seconds(value: Value) -> Value:
     """Seconds from 1970."""
     return value.ms // 1000 if isinstance(value, DateTime) else None
 
 
-@scalar("datetime_from_unix_time_in_ms", least=1)
+@scalar("datetime_from_unix_time_in_ms", least=1, cost=characters)
 def from_unix_ms(value: Value) -> Value:
     """The moment so many milliseconds from 1970."""
     return _moment(whole(value), 1)
 
 
-@scalar("datetime_from_unix_time_in_secs", least=1)
+@scalar("datetime_from_unix_time_in_secs", least=1, cost=characters)
 def from_unix_seconds(value: Value) -> Value:
     """The moment so many seconds from 1970."""
     return _moment(whole(value), 1000)
 
 
-@scalar("date_from_unix_time_in_days", least=1)
+@scalar("date_from_unix_time_in_days", least=1, cost=characters)
 def from_unix_days(value: Value) -> Value:
     """The day so many days from 1970."""
     found = _moment(whole(value), DAY_MS)
@@ -313,52 +314,52 @@ def _moment(count: int | None, unit_ms: int) -> DateTime | None:
     return DateTime(count * unit_ms) if count is not None and abs(count) <= edge // unit_ms else None
 
 
-@scalar("unix_time_from_time_in_ms", least=1)
+@scalar("unix_time_from_time_in_ms", least=1, cost=characters)
 def time_ms(value: Value) -> Value:
     """Milliseconds from midnight."""
     return value.ms if isinstance(value, Time) else None
 
 
-@scalar("time_from_unix_time_in_ms", least=1)
+@scalar("time_from_unix_time_in_ms", least=1, cost=characters)
 def from_time_ms(value: Value) -> Value:
     """The time of day so many milliseconds from midnight."""
     found = whole(value)
     return None if found is None or not 0 <= found < DAY_MS else Time(found)
 
 
-@scalar("duration_from_ms", least=1)
+@scalar("duration_from_ms", least=1, cost=characters)
 def from_ms(value: Value) -> Value:
     """The duration of so many milliseconds."""
     found = whole(value)
     return None if found is None or abs(found) >= 1 << 63 else Duration(0, found)
 
 
-@scalar("duration_from_months", least=1)
+@scalar("duration_from_months", least=1, cost=characters)
 def from_months(value: Value) -> Value:
     """The duration of so many months."""
     found = whole(value)
     return None if found is None or abs(found) >= 1 << 31 else Duration(found, 0)
 
 
-@scalar("get_year_month_duration", least=1)
+@scalar("get_year_month_duration", least=1, cost=characters)
 def year_month_part(value: Value) -> Value:
     """The months of a duration."""
     return YearMonthDuration(value.months) if isinstance(value, Duration) else None
 
 
-@scalar("get_day_time_duration", least=1)
+@scalar("get_day_time_duration", least=1, cost=characters)
 def day_time_part(value: Value) -> Value:
     """What a duration has beside its months."""
     return DayTimeDuration(value.ms) if isinstance(value, Duration) else None
 
 
-@scalar("months_from_year_month_duration", least=1)
+@scalar("months_from_year_month_duration", least=1, cost=characters)
 def months_of(value: Value) -> Value:
     """How many months it is."""
     return value.months if isinstance(value, YearMonthDuration) else None
 
 
-@scalar("ms_from_day_time_duration", "milliseconds_from_day_time_duration", least=1)
+@scalar("ms_from_day_time_duration", "milliseconds_from_day_time_duration", least=1, cost=characters)
 def ms_of(value: Value) -> Value:
     """How many milliseconds it is."""
     return value.ms if isinstance(value, DayTimeDuration) else None

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.functions.collections import items
+from limnos.sqlpp.functions.costs import linear
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import Value
@@ -29,7 +30,7 @@ def _of_two(*names: str, work: Callable[[list[float], list[float]], float | None
         left, right = _vector(value), _vector(other)
         return work(left, right) if left and right and len(left) == len(right) else None
 
-    scalar(*names, least=2)(run)
+    scalar(*names, least=2, cost=linear)(run)
 
 
 def _dot(left: list[float], right: list[float]) -> float:

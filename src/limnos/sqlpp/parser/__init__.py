@@ -6,15 +6,19 @@ with the length of the text, depth is bounded (`cursor`), and the only exception
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 from msgspec import Struct
 
+from limnos.sqlpp.errors import Place
 from limnos.sqlpp.lexer import Lexed
 from limnos.sqlpp.parser.cursor import DEPTH_MAX
 from limnos.sqlpp.parser.statements import StatementParser
 from limnos.sqlpp.tokens import END, Hint
 from limnos.sqlpp.tree import Expression, Statement
 
-__all__ = ["DEPTH_MAX", "Parsed", "parse", "parse_body"]
+__all__ = ["DEPTH_MAX", "Parsed", "Span", "find_spans", "parse", "parse_body"]
 
 
 class Parsed(Struct, frozen=True):
@@ -25,19 +29,40 @@ class Parsed(Struct, frozen=True):
     hints: tuple[Hint, ...]
 
 
-def parse(text: str) -> tuple[Parsed, ...]:
+class Span(NamedTuple):
+    """Where a statement stands in a text: its kind, its offsets, its place, and how many `?` stand before it."""
+
+    kind: str
+    """The name of the statement's class."""
+    start: int
+    end: int
+    place: Place
+    parameters: int
+
+
+def parse(text: str, origin: Span | None = None) -> tuple[Parsed, ...]:
     """The statements of a text, in order. The last needs no semicolon; a text may have none.
 
-    Raises SqlppError: ASX1001 with the place of what does not belong, ASX1079 for what is too long or nested too deep.
+    With an `origin` the text is that part of a longer one, and places and `?` are counted as there. Raises SqlppError: ASX1001 with the
+    place of what does not belong, ASX1079 for what is too long or nested too deep.
     """
-    parser = StatementParser(Lexed(text))
+    return tuple(parsed for parsed, _ in _statements(text, origin))
+
+
+def find_spans(text: str) -> tuple[Span, ...]:
+    """Where the statements of a text stand. Raises SqlppError as `parse` does: each statement is read whole."""
+    return tuple(span for _, span in _statements(text, None))
+
+
+def _statements(text: str, origin: Span | None) -> Iterator[tuple[Parsed, Span]]:
+    parser = StatementParser(Lexed(text) if origin is None else Lexed(text, origin.place))
+    parser.parameters = 0 if origin is None else origin.parameters
     hints = iter(parser.lexed.hints)
     hint = next(hints, None)
-    parsed = []
     while parser.kind != END:
         if parser.accept(";"):
             continue
-        begin = parser.token
+        begin, parameters = parser.token, parser.parameters
         statement = parser.statement()
         if parser.kind not in (";", END):
             raise parser.error()
@@ -46,8 +71,8 @@ def parse(text: str) -> tuple[Parsed, ...]:
         while hint is not None and hint.place < parser.at:
             own.append(hint)
             hint = next(hints, None)
-        parsed.append(Parsed(statement, text[begin.start : last.end], tuple(own)))
-    return tuple(parsed)
+        span = Span(type(statement).__name__, begin.start, last.end, begin.place, parameters)
+        yield Parsed(statement, text[begin.start : last.end], tuple(own)), span
 
 
 def parse_body(text: str) -> Expression:

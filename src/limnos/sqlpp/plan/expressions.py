@@ -27,6 +27,12 @@ class Expression(Bound, frozen=True):
     """What has a value."""
 
 
+class EncodedPlan(Expression, frozen=True):
+    """A whole plan as its bytes: of a statement that was bound in a process. It is never part of another plan."""
+
+    data: bytes
+
+
 class Constant(Expression, frozen=True):
     """A value that is known: a literal, or a parameter of the request."""
 

@@ -13,7 +13,7 @@ import msgspec
 from limnos.sqlpp.errors import Place, too_deep
 from limnos.sqlpp.functions import FUNCTIONS, Function
 from limnos.sqlpp.plan import expressions, queries
-from limnos.sqlpp.plan.expressions import Bound, Constant
+from limnos.sqlpp.plan.expressions import Bound, Constant, EncodedPlan
 from limnos.sqlpp.values.tagged import Json, tagged, untagged
 
 if TYPE_CHECKING:
@@ -28,13 +28,15 @@ _NODES: Final[Mapping[str, type[Bound]]] = {
     name: found
     for room in (expressions, queries)
     for name, found in vars(room).items()
-    if isinstance(found, type) and issubclass(found, Bound)
+    if isinstance(found, type) and issubclass(found, Bound) and found is not EncodedPlan
 }
 _NODE, _FUNCTION = "n", "f"
 
 
 def encode(node: Bound) -> bytes:
     """The bytes of a plan. Raises SqlppError for one that is nested too deep."""
+    if isinstance(node, EncodedPlan):
+        return node.data
     try:
         return msgspec.json.encode(_told(node))
     except RecursionError:

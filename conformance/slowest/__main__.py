@@ -1,0 +1,134 @@
+"""`conformance/run slowest [PROTOCOL…] [--seconds N] [--seed N]`: looks for the small request that holds the event loop longest.
+
+A search that changes requests of at most 2 KB at random and goes on from those that took the most processor time of the server's own thread.
+Prints the slowest of each protocol; exit code 1 when one takes longer than `--aim` milliseconds in each of three tries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from conformance.openapi.world import World, believed
+from conformance.slowest.requests import BODY_BYTES_MAX, PROTOCOLS, Sent, changed, first_requests
+from tests.integration.live import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.integration.live import LiveServer
+
+SETTINGS = "[lance]\ndata_timeout_s = 5\n[sqlpp]\ntimeout_s = 5\n"
+BEST_KEPT = 40
+ANSWER_S = 20
+TRIES = 3
+SENDING_MS_PER_MIB = 4
+"""What handing on a MiB of an answer takes, in many steps with others in between: it is not counted."""
+MEND_EVERY = 400
+SHOWN_MAX = 600
+
+
+class Slowness:
+    """Asks a server and tells how long its event loop was busy with the answer, in milliseconds of processor time."""
+
+    def __init__(self, server: LiveServer) -> None:
+        at = urlsplit(server.uri)
+        self._at = (at.hostname or "", at.port or 80)
+        self._clock = Path(f"/proc/{server.pid}/task/{server.pid}/schedstat")
+        self._connection: http.client.HTTPConnection | None = None
+        self._credential = believed("owner")
+
+    def _now_ms(self) -> float:
+        return int(self._clock.read_text().split()[0]) / 1e6
+
+    def of(self, sent: Sent) -> tuple[float, int]:
+        """The milliseconds, and the answer's status; 0 for none."""
+        kind = "application/x-www-form-urlencoded" if sent.form == "statement" else "application/json"
+        began = self._now_ms()
+        status = size = 0
+        try:
+            if self._connection is None:
+                self._connection = http.client.HTTPConnection(*self._at, timeout=ANSWER_S)
+            headers = {"authorization": self._credential, "content-type": kind}
+            self._connection.request(sent.method, sent.path, sent.content or None, headers)
+            answer = self._connection.getresponse()
+            status = answer.status
+            size = len(answer.read())
+        except (OSError, http.client.HTTPException, ValueError, UnicodeError):
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+        return self._now_ms() - began - SENDING_MS_PER_MIB * size / (1 << 20), status
+
+
+def search(server: LiveServer, protocol: str, *, seconds: float, seed: int) -> list[tuple[float, int, Sent]]:
+    """The slowest requests found in so many seconds, each with its least time of three tries."""
+    random = Random(f"{seed} {protocol}")
+    world, slowness = World(server.uri), Slowness(server)
+    known: list[tuple[float, int, Sent]] = []
+    best: list[tuple[float, int, Sent]] = []
+    for sent in first_requests(protocol):
+        slowness.of(sent)
+        known.append((*slowness.of(sent), sent))
+    world.mend()
+    until = time.monotonic() + seconds
+    count = 0
+    while time.monotonic() < until:
+        pool = best if best and random.random() < 0.6 else known
+        sent = changed(random.choice(pool)[2], random.choice(known)[2], random)
+        if sent.size > BODY_BYTES_MAX:
+            continue
+        took, status = slowness.of(sent)
+        if len(best) < BEST_KEPT or took > best[-1][0]:
+            again = [slowness.of(sent)[0] for _ in range(TRIES - 1)]
+            took = min(took, *again)
+            best.append((took, status, sent))
+            best.sort(key=lambda each: -each[0])
+            del best[BEST_KEPT:]
+        count += 1
+        if count % MEND_EVERY == 0:
+            world.mend()
+    print(f"{protocol}: {count} requests of at most {BODY_BYTES_MAX} bytes in {seconds:.0f} s")
+    return best
+
+
+def shown(found: tuple[float, int, Sent]) -> str:
+    """A line for a request."""
+    took, status, sent = found
+    body = sent.body if sent.form == "statement" else sent.content.decode(errors="replace")
+    return f"  {took:7.1f} ms  {status}  {sent.method} {sent.path[:300]}  {str(body)[:SHOWN_MAX]}"
+
+
+def main(words: Sequence[str]) -> int:
+    """Search and print."""
+    parser = argparse.ArgumentParser(prog="conformance/run slowest", description=__doc__)
+    parser.add_argument("protocols", nargs="*", default=PROTOCOLS, metavar="PROTOCOL", help=" ".join(PROTOCOLS))
+    parser.add_argument("--seconds", type=float, default=60, help="for each protocol")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--aim", type=float, default=50, help="milliseconds that no request may take")
+    parser.add_argument("--show", type=int, default=3, help="how many are printed of each protocol")
+    given = parser.parse_args(words)
+    if unknown := set(given.protocols) - set(PROTOCOLS):
+        parser.error(f"no document of {', '.join(unknown)}")
+    over = 0
+    for protocol in given.protocols:
+        with tempfile.TemporaryDirectory(prefix="limnos-slowest-") as folder:
+            settings = Path(folder) / "limnos.toml"
+            settings.write_text(SETTINGS)
+            with serving(Path(folder) / "data", "--config", str(settings)) as server:
+                World(server.uri).mend()
+                found = search(server, protocol, seconds=given.seconds, seed=given.seed)
+        print("\n".join(map(shown, found[: given.show])), flush=True)
+        over += sum(took > given.aim for took, _, _ in found)
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

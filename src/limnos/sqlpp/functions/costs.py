@@ -1,0 +1,129 @@
+"""Costs of functions and operators, in units that are charged before the work is done.
+
+May import `values` only. A unit is about a quarter of a microsecond of the evaluator. A cost is a function of the arguments and of the units that are
+left: it stops counting once there are not enough, so an argument with a million items is not walked to its end. A value counts one unit for
+each item or field at any depth, a shared item as often as it occurs, and one for every 16 characters or bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from limnos.sqlpp.values.model import Bag, Value
+
+Cost = Callable[[Sequence[Value], int], int]
+"""From the arguments and the units left to the units that the call takes; more than what is left where it has stopped counting."""
+
+SHIFT: Final = 4
+"""A string counts a unit for every `1 << SHIFT` characters."""
+CALL: Final = 16
+"""The units of any call, beside its cost."""
+OPERATOR: Final = 4
+"""The same of an operator."""
+COMPARED_EACH: Final = 8
+PRINTED_EACH: Final = 4
+UNBOUNDED: Final = 1 << 62
+
+
+def weight_of(value: Value, most: int, shift: int = SHIFT) -> int:
+    """The units that one walk over a value takes; `most + 1` or more where it is heavier than `most`."""
+    total = 0
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        total += 1
+        if isinstance(one, (str, bytes)):
+            total += len(one) >> shift
+        elif type(one) is tuple or isinstance(one, Bag):
+            if total + len(one) > most:
+                return most + 1
+            waiting.extend(one)
+        elif isinstance(one, dict):
+            total += len(one) + (sum(map(len, one)) >> shift)
+            if total + len(one) > most:
+                return most + 1
+            waiting.extend(one.values())
+        if total > most:
+            return most + 1
+    return total
+
+
+def _sum(arguments: Sequence[Value], most: int, shift: int = SHIFT) -> int:
+    total = 0
+    for argument in arguments:
+        total += weight_of(argument, most - total, shift)
+        if total > most:
+            break
+    return total
+
+
+def free(_arguments: Sequence[Value], _most: int) -> int:
+    """One unit: the arguments are passed on or their type is looked at."""
+    return 1
+
+
+def linear(arguments: Sequence[Value], most: int) -> int:
+    """Each argument is walked once, or a result of that size is made."""
+    return _sum(arguments, most)
+
+
+def characters(arguments: Sequence[Value], most: int) -> int:
+    """Each character of a string is looked at by itself."""
+    return _sum(arguments, most, 0)
+
+
+def printed(arguments: Sequence[Value], most: int) -> int:
+    """Arguments are written as text."""
+    return PRINTED_EACH * _sum(arguments, most // PRINTED_EACH)
+
+
+def compared(arguments: Sequence[Value], most: int) -> int:
+    """Keys are made of all items, to compare, sort or look them up."""
+    return COMPARED_EACH * _sum(arguments, most // COMPARED_EACH)
+
+
+def product(arguments: Sequence[Value], most: int) -> int:
+    """Each item or character of the first argument meets each of the others."""
+    first, rest = _sum(arguments[:1], most, 0), _sum(arguments[1:], most, 0)
+    return first * max(1, rest)
+
+
+def squared(arguments: Sequence[Value], most: int) -> int:
+    """Each item of the arguments meets each other one."""
+    total = _sum(arguments, most)
+    return total * total
+
+
+def matched(arguments: Sequence[Value], most: int) -> int:
+    """Each item of the first argument is compared with each of the others."""
+    return COMPARED_EACH * product(arguments, most // COMPARED_EACH)
+
+
+def repeated(at: int) -> Cost:
+    """The cost of making the other arguments as often as the argument `at` says."""
+
+    def cost(arguments: Sequence[Value], most: int) -> int:
+        others = [argument for place, argument in enumerate(arguments) if place != at]
+        count = arguments[at] if at < len(arguments) else 1
+        times = count if isinstance(count, (int, float)) else 1
+        if not times <= most:  # also a NaN
+            return most + 1
+        return 1 + int(max(1, times) * _sum(others, most))
+
+    return cost
+
+
+def ranged(arguments: Sequence[Value], most: int) -> int:
+    """Numbers from the first argument to the second, in steps of the third."""
+    numbers = [argument for argument in arguments if isinstance(argument, (int, float))]
+    if len(numbers) != len(arguments) or len(numbers) < 2:
+        return 1
+    step = abs(numbers[2]) if len(numbers) > 2 else 1
+    width = abs(numbers[1] - numbers[0])
+    return 1 + int(width / step) if step and width / step <= most else most + 1 if step else 1
+
+
+def unbounded(_arguments: Sequence[Value], _most: int) -> int:
+    """More than may be done at once, whatever the arguments: regular expressions."""
+    return UNBOUNDED

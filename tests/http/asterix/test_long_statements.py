@@ -1,0 +1,93 @@
+"""Where statements are parsed, bound and worked out: what is short here, all else by a process for the caller."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.services.chores import OwnChores
+from limnos.services.sqlpp_names import TEXT_SHORT
+from limnos.sqlpp.chores import BIND, EVALUATE, PARSE
+from tests.http.asterix.wire import ask, refusal, rows
+from tests.http.driver import Node
+
+ONE_LONG = "select value [" + ", ".join(["1"] * 2000) + "]"
+DOUBLING = "declare function f0(x) {x+x};" + "".join(
+    f"declare function f{at}(x) {{f{at - 1}(x)+f{at - 1}(x)}};" for at in range(1, 12)
+)
+
+
+class Recorded(OwnChores):
+    """Does chores here, and remembers which and for whom."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.callers: set[str] = set()
+
+    async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
+        """Do a chore."""
+        self.done.append(name)
+        self.callers.add(caller)
+        return await super().do(name, *parts, caller=caller)
+
+
+@pytest.fixture
+def recorded(node: Node) -> Recorded:
+    """The chores of a node."""
+    found = Recorded()
+    node.built.services.sqlpp_chores = found
+    return found
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("select value 1", []),
+        ("select value x.DataverseName from Metadata.`Dataverse` x", []),
+        ("select value array_length(array_sort(array_range(0, 9999)))", [EVALUATE]),
+        ("select value regexp_contains('a', 'a')", [EVALUATE]),
+        ("select value array_length(array_repeat(repeat('x', 16000), 99))", [EVALUATE]),
+        (ONE_LONG, [PARSE, BIND, EVALUATE]),
+        ("select value " + " or ".join(["true"] * 1300), [PARSE, BIND, EVALUATE]),
+        (DOUBLING + "select value f11(1)", [BIND, EVALUATE]),
+        ("select value 1; " * 200, [PARSE]),
+        ("explain " + ONE_LONG, [PARSE, BIND]),
+    ],
+)
+def test_work_goes_where_it_holds_up_nobody(node: Node, recorded: Recorded, text: str, expected: list[str]) -> None:
+    """By the length of the text, the expressions it comes to, and the units that it takes."""
+    answer = ask(node, text)
+
+    assert answer.json()["status"] == "success", answer.body
+    assert recorded.done == expected
+    assert recorded.callers <= {"admin"}
+
+
+def test_long_statements_mean_what_short_ones_mean(node: Node, recorded: Recorded) -> None:
+    """Parameters, declared functions, dataverses in use, several statements: as if nothing had gone to a process."""
+    padding = "/* " + "x" * TEXT_SHORT + " */"
+    rows(node, "create dataverse a; create view a.v as select value 41")
+    text = f"use a; declare function f(x) {{ x + ? }}; select value f(w) {padding} from v w; select value [?, $b]"
+
+    found = rows(node, text, args=[1, 2], **{"$b": 3})
+
+    assert found == [42, [2, 3]]
+    assert recorded.done == [PARSE, *[BIND] * recorded.done.count(BIND), EVALUATE]
+
+
+def test_what_is_wrong_in_a_long_statement_is_said_with_its_place(node: Node, recorded: Recorded) -> None:
+    """In the text that was sent."""
+    padding = "/* " + "x" * TEXT_SHORT + " */"
+
+    assert "in line 2, at column 14" in refusal(node, f"{padding}\nselect value nobody(1)")[1]
+    assert "In line 2" in refusal(node, f"{padding}\nselect value 1 1")[1]
+    assert recorded.done[0] == PARSE
+
+
+def test_a_long_view_is_parsed_by_a_process(node: Node, recorded: Recorded) -> None:
+    """Its text is somebody else's, and whoever reads it pays nothing here for its length."""
+    rows(node, f"create dataverse a; create view a.v as {ONE_LONG}")
+    recorded.done.clear()
+
+    assert rows(node, "select value array_length(x) from a.v x") == [2000]
+    assert recorded.done[0] == BIND
+    assert PARSE not in recorded.done

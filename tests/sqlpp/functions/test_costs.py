@@ -1,0 +1,97 @@
+"""Costs of functions: each declares one, and none lets a value be made or walked that is larger than what is left."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.evaluator.expressions import _OPERATORS, OPERATOR_COSTS
+from limnos.sqlpp.functions import FUNCTIONS, costs
+from limnos.sqlpp.values.model import Bag, Value
+
+LEFT = 20_000
+
+
+@pytest.mark.parametrize("name", sorted({entry.name for entry in FUNCTIONS.values()}))
+def test_every_function_declares_its_cost(name: str) -> None:
+    """A function without a declared cost would never run on the event loop, and nobody would know why."""
+    assert FUNCTIONS[name].cost is not None
+
+
+def test_every_operator_declares_its_cost() -> None:
+    """So does an operator."""
+    assert set(OPERATOR_COSTS) == set(_OPERATORS)
+
+
+@pytest.mark.parametrize(
+    "value, units",
+    [
+        (1, 1), (None, 1), ("x", 1), ("x" * 160, 11), (b"x" * 160, 11), ((1, 2, 3), 4), (Bag((1, 2)), 3), ({"a": 1, "b": (1, 1)}, 7),
+        (((1, 1),) * 10, 31),
+    ],
+)  # fmt: skip
+def test_a_value_weighs_its_items_and_characters(value: Value, units: int) -> None:
+    """Each item counts as often as it occurs, and a string by its length."""
+    assert costs.weight_of(value, LEFT) == units
+
+
+def test_a_heavy_value_is_not_walked_to_its_end() -> None:
+    """A thousand shared arrays of a thousand items are found too heavy after the units that are left."""
+    once: Value = (1,) * 1000
+    heavy: Value = (((once,) * 1000),) * 1000
+
+    assert costs.weight_of(heavy, LEFT) == LEFT + 1
+
+
+@pytest.mark.parametrize(
+    "name, arguments",
+    [
+        ("repeat", ("x", 16_000_000)),
+        ("repeat", ("x" * 1000, 1000)),
+        ("array_repeat", (1, 1_000_000)),
+        ("array_repeat", ((1,) * 3000, 3000)),
+        ("array_range", (0, 999_999)),
+        ("array_range", (0, 1, 1e-9)),
+        ("range", (1, 1_000_000)),
+        ("lpad", ("x", 16_000_000, " ")),
+        ("rpad", ("x", 16_000_000, " ")),
+        ("array_sort", ((1,) * 3000,)),
+        ("array_flatten", (((1,) * 3000,) * 3000, 1)),
+        ("edit_distance", ("a" * 500, "b" * 500)),
+        ("like", ("a" * 500, "%a" * 200)),
+        ("replace", ("a" * 1000, "a", "b" * 1000)),
+        ("array_put", ((1,) * 200, *range(200))),
+        ("array_remove", ((1,) * 200, *range(200))),
+        ("regexp_contains", ("a", "a")),
+        ("to_string", ((1,) * 10_000,)),
+        ("array_sum", ((1,) * 10_000,)),
+        ("split", ("a" * 100_000, "")),
+        ("object_names", ({f"k{at}": 1 for at in range(30_000)},)),
+    ],
+)
+def test_what_takes_long_costs_more_than_is_left(name: str, arguments: tuple[Value, ...]) -> None:
+    """By its arguments alone: nothing is made to find out."""
+    cost = FUNCTIONS[name].cost
+
+    assert cost is not None
+    assert cost(arguments, LEFT) > LEFT
+
+
+@pytest.mark.parametrize(
+    "name, arguments",
+    [
+        ("repeat", ("x", 10)),
+        ("array_range", (0, 100)),
+        ("array_range", (0, 100, 0)),
+        ("array_sort", (tuple(range(100)),)),
+        ("like", ("a name", "%a%")),
+        ("replace", ("hello", "l", "L")),
+        ("date", ("2026-01-31",)),
+        ("repeat", ("x", float("nan"))),
+    ],
+)
+def test_ordinary_calls_cost_little_or_are_left_to_a_process(name: str, arguments: tuple[Value, ...]) -> None:
+    """What everybody writes is worked out at once; a count that is no number is at most not."""
+    cost = FUNCTIONS[name].cost
+
+    assert cost is not None
+    assert cost(arguments, LEFT) < 2000 or arguments[-1] != arguments[-1]
