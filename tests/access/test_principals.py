@@ -28,7 +28,7 @@ def test_sets_of_one_role_are_shared() -> None:
     """A single big role costs its holders no copy."""
     held = role([USE, SELECT])
 
-    assert member(held).allow is held.rules.allow
+    assert member(held).allow == held.rules.allow == {USE, SELECT}
     assert member(held).allow_ids[Privilege.USE_CATALOG] is held.rules.allow_ids[Privilege.USE_CATALOG]
 
 

@@ -64,9 +64,9 @@ class Case:
 
     def holder(self, privilege: Privilege, object_id: int, *, denied: bool = False) -> HeldRole | None:
         """The first role that allows (or denies) a privilege on an object."""
-        rule = (privilege, object_id)
         for held in self.subject.roles:
-            if rule in (held.rules.deny if denied else held.rules.allow):
+            ids = (held.rules.deny_ids if denied else held.rules.allow_ids).get(privilege)
+            if ids is not None and object_id in ids:
                 return held
         return None
 

@@ -1,22 +1,43 @@
 """The subject of a decision, built from facts: a user with groups and roles in one metalake.
 
-May import `view` and `model`. Role values are shared between all who hold them and live as long as their fact.
+May import `view` and `model`. Role values are shared between all who hold them and live as long as their fact. What is merged of a user's
+roles lives as long as each of those facts: a change of anything else leaves it as it is.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from operator import is_
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.model.kinds import Kind
-from limnos.model.principals import HeldRole, RoleRules, Subject
+from limnos.model.principals import HeldRole, MergedRules, RoleRules, Subject
 from limnos.model.privileges import Privilege
-from limnos.view.cold import need, need_all
+from limnos.view.cold import Cold, need, need_all
 from limnos.view.keys import groups_key, principal_id_key, principal_key, roles_key, rules_key
 
 if TYPE_CHECKING:
     from limnos.model.entities import Grant, Principal, RoleEntity
-    from limnos.view.keys import RoleFact
-    from limnos.view.view import View
+    from limnos.view.keys import Key, RoleFact
+    from limnos.view.view import Derived, View
+
+ROLES_AT_ONCE: Final = 256
+"""Roles that are read in one go; others have their turn before the next ones."""
+HELD_ROLES_MAX: Final = 500_000
+"""Roles of all users of a metalake together that are remembered merged."""
+PRIVILEGES: Final = {int(privilege): privilege for privilege in Privilege}
+
+
+class HeldRoles(NamedTuple):
+    """What a user holds, merged, and the facts that it was made of."""
+
+    facts: list[RoleFact]
+    vias: list[str | None]
+    roles: tuple[HeldRole, ...]
+    merged: MergedRules
+
+    def rests_on(self, facts: list[RoleFact], vias: list[str | None]) -> bool:
+        """Say whether these are the very facts that it was made of."""
+        return len(facts) == len(self.facts) and all(map(is_, facts, self.facts)) and vias == self.vias
 
 
 def principal_of(view: View, metalake_id: int, kind: Kind, name: str) -> Principal | None:
@@ -37,8 +58,9 @@ def subject_of(view: View, metalake_id: int, user: str, *, service_admin: bool) 
         user,
         groups=[group.id for group in groups],
         group_names=[group.name for group in groups],
-        roles=held,
+        roles=held.roles,
         service_admin=service_admin,
+        merged=held.merged,
     )
 
 
@@ -48,29 +70,62 @@ def _groups(view: View, metalake_id: int, user_id: int) -> list[Principal]:
     return [group for group in found if group is not None]
 
 
-def _held(view: View, metalake_id: int, holders: list[tuple[int, str | None]]) -> list[HeldRole]:
+def _held(view: View, metalake_id: int, holders: list[tuple[int, str | None]]) -> HeldRoles:
     ids = need_all(view, [roles_key(principal_id) for principal_id, _ in holders], zone=metalake_id)
     pairs = [(role_id, via) for (_, via), role_ids in zip(holders, ids, strict=True) for role_id in role_ids]
-    facts = need_all(view, [rules_key(role_id) for role_id, _ in pairs], zone=metalake_id)
-    rules = [_shared(view, metalake_id, fact) for fact in facts]
-    return [HeldRole(rule, via) for rule, (_, via) in zip(rules, pairs, strict=True) if rule is not None]
+    facts = _facts_of(view, metalake_id, [rules_key(role_id) for role_id, _ in pairs])
+    vias = [via for _, via in pairs]
+    derived = view.derived(metalake_id)
+    key = ("held", holders[0][0])
+    found: HeldRoles | None = derived.get(key)
+    if found is None or not found.rests_on(facts, vias):
+        rules = [_shared(view, metalake_id, fact) for fact in facts]
+        roles = tuple([HeldRole(rule, via) for rule, via in zip(rules, vias, strict=True) if rule is not None])
+        found = HeldRoles(facts, vias, roles, MergedRules.of(roles))
+        _keep(derived, key, found)
+    return found
+
+
+def _facts_of(view: View, metalake_id: int, keys: list[Key[RoleFact]]) -> list[RoleFact]:
+    """The facts of roles. Raises Cold part by part, each after the rules of the parts before were made."""
+    try:
+        return need_all(view, keys, zone=metalake_id, at_once=ROLES_AT_ONCE)
+    except Cold as cold:
+        if cold.goes_on:
+            for key in keys:
+                if key in cold.wanted:
+                    break
+                _shared(view, metalake_id, need(view, key, zone=metalake_id))
+        raise
+
+
+def _keep(derived: Derived, key: tuple[str, int], held: HeldRoles) -> None:
+    """Remember what a user holds; all users together have a bound."""
+    kept = derived.get("held roles", 0) + len(held.roles)
+    if kept > HELD_ROLES_MAX:
+        derived.clear()
+        kept = len(held.roles)
+    derived["held roles"] = kept
+    derived[key] = held
 
 
 def _shared(view: View, metalake_id: int, fact: RoleFact) -> RoleRules | None:
-    """One value for a role's rules, whoever holds it, until access moves."""
+    """One value for a role's rules, whoever holds it, as long as its fact is the same."""
     if fact is None:
         return None
-    memo = view.memo(metalake_id)
+    derived = view.derived(metalake_id)
     key = ("rules", fact[0].id)
-    found: RoleRules | None = memo.get(key)
-    if found is None:
-        memo[key] = found = rules_of(fact)
-    return found
+    found: tuple[RoleFact, RoleRules] | None = derived.get(key)
+    if found is None or found[0] is not fact:
+        derived[key] = found = (fact, rules_of(fact))
+    return found[1]
 
 
 def rules_of(fact: tuple[RoleEntity, tuple[Grant, ...]]) -> RoleRules:
     """Turn a role's stored rules into the sets that decisions use."""
     role, grants = fact
-    allowed = frozenset((Privilege(grant.privilege), grant.object_id) for grant in grants if grant.allowed)
-    denied = frozenset((Privilege(grant.privilege), grant.object_id) for grant in grants if not grant.allowed)
-    return RoleRules(role.id, role.name, allowed, denied)
+    found: tuple[dict[Privilege, list[int]], dict[Privilege, list[int]]] = {}, {}
+    for grant in grants:
+        found[grant.allowed].setdefault(PRIVILEGES[grant.privilege], []).append(grant.object_id)
+    deny, allow = ({privilege: frozenset(ids) for privilege, ids in each.items()} for each in found)
+    return RoleRules(role.id, role.name, allow, deny)

@@ -16,7 +16,7 @@ from limnos.model.decisions import Link
 from limnos.model.errors import Forbidden
 from limnos.model.privileges import Privilege, shown
 
-__all__ = ["HeldRole", "Link", "RoleRules", "Rule", "Subject", "Trust", "is_name"]
+__all__ = ["HeldRole", "Link", "MergedRules", "RoleRules", "Rule", "Subject", "Trust", "is_name"]
 
 NAME_BYTES_MAX = 255
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -69,20 +69,33 @@ class Identity(NamedTuple):
     groups: tuple[str, ...] | None
 
 
+IdsByPrivilege = Mapping[Privilege, frozenset[int]]
+"""Ids of objects by the privilege that is allowed, or denied, on them."""
+
+
 @dataclass(frozen=True, slots=True)
 class RoleRules:
-    """What one role allows and denies, keyed by object id; one value is shared by all who hold the role."""
+    """What one role allows and denies; one value is shared by all who hold the role."""
 
     id: int
     name: str
-    allow: frozenset[Rule]
-    deny: frozenset[Rule]
-    allow_ids: Mapping[Privilege, frozenset[int]] = field(init=False, compare=False, repr=False)
-    deny_ids: Mapping[Privilege, frozenset[int]] = field(init=False, compare=False, repr=False)
+    allow_ids: IdsByPrivilege = field(hash=False)
+    deny_ids: IdsByPrivilege = field(hash=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "allow_ids", _by_privilege(self.allow))
-        object.__setattr__(self, "deny_ids", _by_privilege(self.deny))
+    @classmethod
+    def of(cls, id: int, name: str, allow: Iterable[Rule] = (), deny: Iterable[Rule] = ()) -> RoleRules:
+        """The rules of a role from pairs of privilege and object id."""
+        return cls(id, name, _by_privilege(allow), _by_privilege(deny))
+
+    @property
+    def allow(self) -> frozenset[Rule]:
+        """What is allowed, as pairs. Takes time that grows with the rules: for tests and tools."""
+        return _pairs(self.allow_ids)
+
+    @property
+    def deny(self) -> frozenset[Rule]:
+        """What is denied, as pairs. Takes time that grows with the rules: for tests and tools."""
+        return _pairs(self.deny_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +104,24 @@ class HeldRole:
 
     rules: RoleRules
     via: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRules:
+    """The rules of several roles together. It holds as long as each of the roles has the rules it was made of."""
+
+    allow_ids: IdsByPrivilege
+    deny_ids: IdsByPrivilege
+    role_ids: frozenset[int]
+
+    @classmethod
+    def of(cls, roles: Iterable[HeldRole]) -> MergedRules:
+        """Merge the rules of roles, in time that grows with their number."""
+        # By identity: a role held directly and through a group is one shared value, and no rule is ever lost.
+        rules = list({id(held.rules): held.rules for held in roles}.values())
+        return cls(
+            _merged([r.allow_ids for r in rules]), _merged([r.deny_ids for r in rules]), frozenset(r.id for r in rules)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,27 +140,35 @@ class Subject:
     roles: tuple[HeldRole, ...]
     service_admin: bool
     member: bool
-    allow: frozenset[Rule] = field(init=False, compare=False, repr=False)
-    deny: frozenset[Rule] = field(init=False, compare=False, repr=False)
-    allow_ids: Mapping[Privilege, frozenset[int]] = field(init=False, compare=False, repr=False)
-    deny_ids: Mapping[Privilege, frozenset[int]] = field(init=False, compare=False, repr=False)
+    merged: MergedRules | None = field(default=None, compare=False, repr=False)
+    """The rules of the roles, where they are merged already."""
+    allow_ids: IdsByPrivilege = field(init=False, compare=False, repr=False)
+    deny_ids: IdsByPrivilege = field(init=False, compare=False, repr=False)
     principal_ids: frozenset[int] = field(init=False, compare=False, repr=False)
     role_ids: frozenset[int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        # By identity: a role held directly and through a group is one shared value, and no rule is ever lost.
-        rules = list({id(held.rules): held.rules for held in self.roles}.values())
+        merged = MergedRules.of(self.roles) if self.merged is None else self.merged
         own = frozenset() if self.user_id is None else frozenset({self.user_id})
         derived = {
-            "allow": _union([r.allow for r in rules]),
-            "deny": _union([r.deny for r in rules]),
-            "allow_ids": _merged([r.allow_ids for r in rules]),
-            "deny_ids": _merged([r.deny_ids for r in rules]),
+            "merged": merged,
+            "allow_ids": merged.allow_ids,
+            "deny_ids": merged.deny_ids,
             "principal_ids": own | self.groups,
-            "role_ids": frozenset(r.id for r in rules),
+            "role_ids": merged.role_ids,
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def allow(self) -> frozenset[Rule]:
+        """What any role allows, as pairs. Takes time that grows with the rules: for tests and tools."""
+        return _pairs(self.allow_ids)
+
+    @property
+    def deny(self) -> frozenset[Rule]:
+        """What any role denies, as pairs. Takes time that grows with the rules: for tests and tools."""
+        return _pairs(self.deny_ids)
 
     @classmethod
     def of(
@@ -142,6 +181,7 @@ class Subject:
         roles: Iterable[HeldRole] = (),
         service_admin: bool = False,
         member: bool = True,
+        merged: MergedRules | None = None,
     ) -> Subject:
         """A subject from whatever iterables are at hand; a member without groups and roles unless told otherwise."""
         return cls(
@@ -152,6 +192,7 @@ class Subject:
             tuple(roles),
             service_admin,
             member and user_id is not None,
+            merged,
         )
 
     def narrowed(self, active: frozenset[str]) -> Subject:
@@ -169,28 +210,30 @@ class Subject:
 
 
 def _denying(held: HeldRole) -> HeldRole:
-    return HeldRole(RoleRules(held.rules.id, held.rules.name, frozenset(), held.rules.deny), held.via)
+    return HeldRole(RoleRules(held.rules.id, held.rules.name, {}, held.rules.deny_ids), held.via)
 
 
-def _by_privilege(rules: frozenset[Rule]) -> dict[Privilege, frozenset[int]]:
+def _by_privilege(rules: Iterable[Rule]) -> dict[Privilege, frozenset[int]]:
     found: dict[Privilege, set[int]] = {}
     for privilege, object_id in rules:
         found.setdefault(privilege, set()).add(object_id)
     return {privilege: frozenset(ids) for privilege, ids in found.items()}
 
 
-def _union(sets: list[frozenset[Rule]]) -> frozenset[Rule]:
-    return sets[0] if len(sets) == 1 else frozenset().union(*sets)
+def _pairs(ids_by_privilege: IdsByPrivilege) -> frozenset[Rule]:
+    return frozenset((privilege, object_id) for privilege, ids in ids_by_privilege.items() for object_id in ids)
 
 
-def _merged(maps: list[Mapping[Privilege, frozenset[int]]]) -> Mapping[Privilege, frozenset[int]]:
+def _merged(maps: list[IdsByPrivilege]) -> IdsByPrivilege:
     """Per privilege the union of all ids; a set that only one role brings is shared, not copied."""
-    merged: dict[Privilege, frozenset[int]] = {}
+    found: dict[Privilege, list[frozenset[int]]] = {}
     for by_privilege in maps:
         for privilege, ids in by_privilege.items():
-            known = merged.get(privilege)
-            merged[privilege] = ids if known is None else known | ids
-    return merged
+            found.setdefault(privilege, []).append(ids)
+    return {privilege: sets[0] if len(sets) == 1 else _NONE.union(*sets) for privilege, sets in found.items()}
+
+
+_NONE: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

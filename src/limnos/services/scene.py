@@ -188,9 +188,17 @@ class Scene:
         if self._subject is None:
             found = self.subject_of(self.user)
             if self.active is not None and found.member and self.rules.access_enabled:
-                found = found.narrowed(self.active)
+                found = self._narrowed(found, self.active)
             self._subject = found
         return self._subject
+
+    def _narrowed(self, subject: Subject, active: frozenset[str]) -> Subject:
+        memo = self.view.memo(self.settled.zones[1])
+        key = ("narrowed", self.user)  # the latest only: each may be large
+        found: tuple[frozenset[str], Subject] | None = memo.get(key)
+        if found is None or found[0] != active:
+            found = memo[key] = (active, subject.narrowed(active))
+        return found[1]
 
     def subject_of(self, user: str) -> Subject:
         """Return any user's groups and roles in this metalake, remembered until access moves."""

@@ -40,11 +40,12 @@ def need(view: View, key: Key[V], *, zone: int) -> V:
     return found
 
 
-def need_all(view: View, keys: list[Key[V]], *, zone: int) -> list[V]:
-    """Return cached facts. Raises Cold for all that are not cached, so that they are read at once."""
+def need_all(view: View, keys: list[Key[V]], *, zone: int, at_once: int | None = None) -> list[V]:
+    """Return cached facts. Raises Cold for all that are not cached, or the first `at_once` of them, so that they are read together."""
     found: list[Any] = [view.get(key) for key in keys]
-    if ABSENT in found:
-        raise Cold({key: zone for key, value in zip(keys, found, strict=True) if value is ABSENT})
+    lacking = [key for key, value in zip(keys, found, strict=True) if value is ABSENT] if ABSENT in found else []
+    if lacking:
+        raise Cold(dict.fromkeys(lacking[:at_once], zone), goes_on=at_once is not None and len(lacking) > at_once)
     return found
 
 

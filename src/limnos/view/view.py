@@ -46,6 +46,7 @@ class Zone(msgspec.Struct):
     `seen_with` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
     `paths` remembers what names resolved to until a name is taken away; `memo` remembers what was derived from access
     facts until access moves in this zone or one above it;
+    `derived` remembers what was made of single facts, beside those facts: it holds while the view has the very same values;
     `offered` are facts that this node wrote itself, by the revision that wrote them.
     """
 
@@ -55,6 +56,7 @@ class Zone(msgspec.Struct):
     ring: deque[tuple[int, list[Change], list[Key]]] = msgspec.field(default_factory=deque)
     paths: Derived = msgspec.field(default_factory=dict)
     memo: Derived = msgspec.field(default_factory=dict)
+    derived: Derived = msgspec.field(default_factory=dict)
     offered: dict[int, dict[Key, Value]] = msgspec.field(default_factory=dict)
 
 
@@ -141,6 +143,13 @@ class View:
         if len(memo) > MEMO_MAX:
             memo.clear()
         return memo
+
+    def derived(self, zone_id: int) -> Derived:
+        """Return what was made of single facts of a zone. Whoever keeps something here keeps the facts too, and compares them by identity."""
+        derived = self.zones[zone_id].derived
+        if len(derived) > MEMO_MAX:
+            derived.clear()
+        return derived
 
     def paths(self, zone_id: int) -> Derived:
         """Return what names of a zone resolved to, as far as no name was taken away since."""
@@ -332,6 +341,8 @@ class View:
             if key[0] == "block":
                 self.shelves.remove(key)
         self._old, self._young, self._young_bytes = self._young, {}, 0
+        for zone in self.zones.values():
+            zone.derived.clear()  # it holds facts that may not be kept any more
         self._turn += 1
 
     def lease(self) -> int:

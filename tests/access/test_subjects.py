@@ -1,0 +1,180 @@
+"""Subjects from facts: what is made of roles stays until one of those very roles changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from limnos.access import subjects
+from limnos.access.subjects import subject_of
+from limnos.model.entities import ClockRow, Grant, Principal, RoleEntity
+from limnos.model.kinds import Kind
+from limnos.model.principals import MergedRules, Subject
+from limnos.model.privileges import Privilege
+from limnos.store.changes import UNKNOWN, Moved
+from limnos.view.cold import Cold
+from limnos.view.keys import Key, groups_key, principal_id_key, principal_key, roles_key, rules_key
+from limnos.view.view import View
+
+LAKE, USER, CREW, ROLE, OBJECT = 1, 10, 11, 100, 5000
+ROLES = 600
+
+
+def person(id: int, name: str, kind: Kind = Kind.USER) -> Principal:
+    """A user or group."""
+    return Principal(id, LAKE, kind, name, None, True, "admin", 0, None, None)
+
+
+def role(number: int, *more: Grant) -> tuple[RoleEntity, tuple[Grant, ...]]:
+    """A role that allows one thing on an object of its own, and more."""
+    entity = RoleEntity(ROLE + number, LAKE, f"r{number}", (), "admin", 0, None, None)
+    return entity, (Grant(OBJECT + number, Kind.TABLE, int(Privilege.SELECT_TABLE), allowed=True), *more)
+
+
+class Facts:
+    """A view with a user who holds many roles, some of them through a group."""
+
+    def __init__(self) -> None:
+        self.view = View()
+        self.view.advance(
+            Moved(7, (ClockRow(0, 1, 0, 0), ClockRow(LAKE, 1, 0, 0)), ()), ((0, UNKNOWN), (LAKE, UNKNOWN))
+        )
+        self.put(principal_key(LAKE, Kind.USER, "ana"), person(USER, "ana"))
+        self.put(groups_key(USER), (CREW,))
+        self.put(principal_id_key(CREW), person(CREW, "crew", Kind.GROUP))
+        self.put(roles_key(USER), tuple(ROLE + number for number in range(ROLES - 1)))
+        self.put(roles_key(CREW), (ROLE + ROLES - 1, ROLE))
+        for number in range(ROLES):
+            self.put(rules_key(ROLE + number), role(number))
+
+    def put(self, key: Key, value: object) -> None:
+        """Load a fact."""
+        self.view.merge({key: value}, zone_of={key: LAKE}, at={LAKE: self.view.zones[LAKE].revision})
+
+    def forget_what_access_gave(self) -> None:
+        """As any change of access in the metalake does."""
+        self.view.memo(LAKE).clear()
+
+    def subject(self) -> Subject:
+        """The user as decisions see them."""
+        return subject_of(self.view, LAKE, "ana", service_admin=False)
+
+
+@pytest.fixture
+def facts() -> Facts:
+    """Facts of a metalake."""
+    return Facts()
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often rules of a role were made of their fact, and merged."""
+    counted: Counter[str] = Counter()
+    rules_of, merge = subjects.rules_of, MergedRules.of
+
+    def counting_rules(fact: tuple[RoleEntity, tuple[Grant, ...]]) -> object:
+        counted["rules"] += 1
+        return rules_of(fact)
+
+    def counting_merge(roles: object) -> object:
+        counted["merged"] += 1
+        return merge(roles)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(subjects, "rules_of", counting_rules)
+    monkeypatch.setattr(MergedRules, "of", counting_merge)
+    return counted
+
+
+def test_a_subject_has_the_rules_of_all_roles(facts: Facts, made: Counter[str]) -> None:
+    """Also of those held through a group, which is told; each role is made once, and all are merged once."""
+    subject = facts.subject()
+
+    assert subject.allow_ids == {Privilege.SELECT_TABLE: {OBJECT + number for number in range(ROLES)}}
+    assert len(subject.roles) == ROLES + 1
+    assert [held.rules.name for held in subject.roles if held.via == "crew"] == [f"r{ROLES - 1}", "r0"]
+    assert made == {"rules": ROLES, "merged": 1}
+
+
+def test_an_unrelated_change_makes_nothing_anew(facts: Facts, made: Counter[str]) -> None:
+    """The user's own roles have not changed: neither they nor what is merged of them is made again."""
+    before = facts.subject()
+    made.clear()
+    facts.forget_what_access_gave()
+    facts.put(rules_key(ROLE + ROLES), role(ROLES))
+
+    after = facts.subject()
+
+    assert not made
+    assert after.allow_ids is before.allow_ids
+    assert after.roles is before.roles
+
+
+def test_a_changed_role_is_made_anew_alone(facts: Facts, made: Counter[str]) -> None:
+    """One role of many, then all are merged."""
+    facts.subject()
+    made.clear()
+    facts.forget_what_access_gave()
+    facts.put(rules_key(ROLE + 7), role(7, Grant(1, Kind.CATALOG, int(Privilege.USE_CATALOG), allowed=False)))
+
+    subject = facts.subject()
+
+    assert made == {"rules": 1, "merged": 1}
+    assert subject.deny_ids == {Privilege.USE_CATALOG: {1}}
+
+
+@pytest.mark.parametrize("taken", ["given", "taken", "gone", "group"])
+def test_what_is_held_is_looked_at_each_time(facts: Facts, taken: str) -> None:
+    """A role given, taken away or dropped, and a group left, count for the next subject."""
+    facts.subject()
+    facts.forget_what_access_gave()
+    match taken:
+        case "given":
+            facts.put(rules_key(ROLE + ROLES), role(ROLES))
+            facts.put(roles_key(USER), (ROLE + ROLES,))
+            expected = {OBJECT + ROLES, OBJECT + ROLES - 1, OBJECT}
+        case "taken":
+            facts.put(roles_key(USER), ())
+            expected = {OBJECT + ROLES - 1, OBJECT}
+        case "gone":
+            facts.put(rules_key(ROLE + 1), None)
+            expected = {OBJECT + number for number in range(ROLES) if number != 1}
+        case _:
+            facts.put(groups_key(USER), ())
+            expected = {OBJECT + number for number in range(ROLES - 1)}
+
+    assert facts.subject().allow_ids == {Privilege.SELECT_TABLE: expected}
+
+
+def test_many_roles_are_read_in_parts(facts: Facts) -> None:
+    """Others have their turn between the parts; a few are read at once."""
+    view = View()
+    view.advance(Moved(7, (ClockRow(0, 1, 0, 0), ClockRow(LAKE, 1, 0, 0)), ()), ((0, UNKNOWN), (LAKE, UNKNOWN)))
+    whole, facts.view = facts.view, view
+    parts = []
+    for _ in range(10):
+        try:
+            facts.subject()
+            break
+        except Cold as cold:
+            parts.append((len(cold.wanted), cold.goes_on))
+            for key in cold.wanted:
+                facts.put(key, whole.get(key))
+
+    assert [part for part in parts if part[0] > 2] == [(256, True), (256, True), (ROLES - 512, False)]
+
+
+def test_what_is_remembered_has_a_bound(facts: Facts, made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all users together: the next one takes their place."""
+    monkeypatch.setattr(subjects, "HELD_ROLES_MAX", ROLES)
+    facts.subject()
+    facts.forget_what_access_gave()
+    facts.put(principal_key(LAKE, Kind.USER, "bob"), person(12, "bob"))
+    facts.put(groups_key(12), ())
+    facts.put(roles_key(12), (ROLE,))
+    subject_of(facts.view, LAKE, "bob", service_admin=False)
+    made.clear()
+
+    facts.subject()
+
+    assert made["merged"] == 1
