@@ -1,7 +1,7 @@
 """`conformance/run slowest [PROTOCOL…] [--seconds N] [--seed N]`: looks for the small request that holds the event loop longest.
 
 A search that changes requests of at most 2 KB at random and goes on from those that took the most processor time of the server's own thread.
-Prints the slowest of each protocol; exit code 1 when one takes longer than `--aim` milliseconds in each of three tries.
+Prints the slowest of each protocol; exit code 1 when one takes longer than `--aim` milliseconds in each of three tries, or is answered with 500.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ SETTINGS = "[lance]\ndata_timeout_s = 5\n[sqlpp]\ntimeout_s = 5\n"
 BEST_KEPT = 40
 ANSWER_S = 20
 TRIES = 3
+FAILED = 500
 SENDING_MS_PER_MIB = 4
 """What handing on a MiB of an answer takes, in many steps with others in between: it is not counted."""
 MEND_EVERY = 400
@@ -68,8 +69,10 @@ class Slowness:
         return self._now_ms() - began - SENDING_MS_PER_MIB * size / (1 << 20), status
 
 
-def search(server: LiveServer, protocol: str, *, seconds: float, seed: int) -> list[tuple[float, int, Sent]]:
-    """The slowest requests found in so many seconds, each with its least time of three tries."""
+def search(
+    server: LiveServer, protocol: str, *, seconds: float, seed: int
+) -> tuple[list[tuple[float, int, Sent]], int]:
+    """The slowest requests found in so many seconds, each with its least time of three tries; and how many places answered 500."""
     random = Random(f"{seed} {protocol}")
     world, slowness = World(server.uri), Slowness(server)
     known: list[tuple[float, int, Sent]] = []
@@ -78,6 +81,7 @@ def search(server: LiveServer, protocol: str, *, seconds: float, seed: int) -> l
         slowness.of(sent)
         known.append((*slowness.of(sent), sent))
     world.mend()
+    failed: set[tuple[str, str]] = set()
     until = time.monotonic() + seconds
     count = 0
     while time.monotonic() < until:
@@ -86,6 +90,9 @@ def search(server: LiveServer, protocol: str, *, seconds: float, seed: int) -> l
         if sent.size > BODY_BYTES_MAX:
             continue
         took, status = slowness.of(sent)
+        if status == FAILED and (sent.method, sent.path.partition("?")[0]) not in failed:
+            failed.add((sent.method, sent.path.partition("?")[0]))
+            print(f"failed: {shown((took, status, sent))}", flush=True)
         if len(best) < BEST_KEPT or took > best[-1][0]:
             again = [slowness.of(sent)[0] for _ in range(TRIES - 1)]
             took = min(took, *again)
@@ -96,7 +103,7 @@ def search(server: LiveServer, protocol: str, *, seconds: float, seed: int) -> l
         if count % MEND_EVERY == 0:
             world.mend()
     print(f"{protocol}: {count} requests of at most {BODY_BYTES_MAX} bytes in {seconds:.0f} s")
-    return best
+    return best, len(failed)
 
 
 def shown(found: tuple[float, int, Sent]) -> str:
@@ -124,9 +131,9 @@ def main(words: Sequence[str]) -> int:
             settings.write_text(SETTINGS)
             with serving(Path(folder) / "data", "--config", str(settings)) as server:
                 World(server.uri).mend()
-                found = search(server, protocol, seconds=given.seconds, seed=given.seed)
+                found, failures = search(server, protocol, seconds=given.seconds, seed=given.seed)
         print("\n".join(map(shown, found[: given.show])), flush=True)
-        over += sum(took > given.aim for took, _, _ in found)
+        over += failures + sum(took > given.aim for took, _, _ in found)
     return 1 if over else 0
 
 
