@@ -49,7 +49,8 @@ class Question:
     def plus(self, *, allow: Rules = NOTHING, deny: Rules = NOTHING) -> Question:
         """The same with one more role."""
         return replace(
-            self, roles=(*self.roles, HeldRole(RoleRules.of(900 + len(self.roles), "extra", allow, deny), None))
+            self,
+            roles=(*self.roles, HeldRole(RoleRules.of(900 + len(self.roles), "extra", allow=allow, deny=deny), None)),
         )
 
 
@@ -74,7 +75,9 @@ def questions(draw: st.DrawFn, actions: tuple[Action, ...] = tuple(Action)) -> Q
     privileges = _privileges(ITEMS.get(action, action), None if action in ITEMS else kind)
     roles = tuple(
         HeldRole(
-            RoleRules.of(ROLE + i, f"r{i}", draw(_rules(privileges, ids, 8)), draw(_rules(privileges, ids, 3))),
+            RoleRules.of(
+                ROLE + i, f"r{i}", allow=draw(_rules(privileges, ids, 8)), deny=draw(_rules(privileges, ids, 3))
+            ),
             draw(st.sampled_from([None, "g"])),
         )
         for i in range(draw(st.integers(0, 3)))
@@ -125,7 +128,9 @@ def test_denial_wins(question: Question, data: st.DataObject) -> None:
     privilege = data.draw(st.sampled_from(wanted))
     level = data.draw(st.sampled_from(question.chain)).id
     rest = tuple(
-        HeldRole(RoleRules.of(h.rules.id, h.rules.name, _without(h.rules.allow, privilege), h.rules.deny), h.via)
+        HeldRole(
+            RoleRules.of(h.rules.id, h.rules.name, allow=_without(h.rules.allow, privilege), deny=h.rules.deny), h.via
+        )
         for h in question.roles
     )
 
@@ -215,7 +220,7 @@ def _helped(question: Question, decision: Decision) -> Question:
 
 def _lifted(held: HeldRole, lifted: set[tuple[str | None, int]]) -> HeldRole:
     deny = frozenset(rule for rule in held.rules.deny if (rule[0].name, rule[1]) not in lifted)
-    return HeldRole(RoleRules.of(held.rules.id, held.rules.name, held.rules.allow, deny), held.via)
+    return HeldRole(RoleRules.of(held.rules.id, held.rules.name, allow=held.rules.allow, deny=deny), held.via)
 
 
 @settings(max_examples=600, deadline=None)
@@ -261,7 +266,7 @@ def test_active_roles_only_narrow(question: Question, names: set[str]) -> None:
 def test_owner_rules_never_look_at_denials() -> None:
     """An owner expression holds under a denial of everything."""
     everything = frozenset((p, i) for p in Privilege for i in CHAIN_IDS)
-    denying = HeldRole(RoleRules.of(ROLE, "r", NOTHING, everything), None)
+    denying = HeldRole(RoleRules.of(ROLE, "r", allow=NOTHING, deny=everything), None)
     case = Case(Subject.of(USER, "u", roles=[denying]), chain_for(Kind.TABLE), owned_by({3: USER}))
 
     assert Owner(frozenset({Kind.NAMESPACE})).evaluate(case)

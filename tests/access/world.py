@@ -45,7 +45,7 @@ def role(
     via: str | None = None,
 ) -> HeldRole:
     """A held role that allows and denies what is given."""
-    return HeldRole(RoleRules.of(id, name, frozenset(allow), frozenset(deny)), via)
+    return HeldRole(RoleRules.of(id, name, allow=allow, deny=deny), via)
 
 
 def member(*roles: HeldRole, groups: Iterable[int] = ()) -> Subject:

@@ -79,7 +79,7 @@ def test_binding_asks_for_names_then_gives_a_plan() -> None:
     done, plan, rest = bound_apart(binding, known)
 
     assert done == b"done"
-    found = chores.bound_of(plan, rest, Place(1, 1))
+    found = chores.bound_of(plan, rest, at=Place(1, 1))
     assert found.reads == ()
     assert isinstance(found.expression, EncodedPlan)
     assert wire.encode(found.expression) == plan
@@ -106,7 +106,7 @@ def test_a_text_is_not_parsed_where_expressions_are_counted(fact: object) -> Non
     body = parse(text)[0].statement.body if fact else UnparsedQuery(Place(1, 1), text)  # type: ignore[attr-defined]
 
     with pytest.raises(BudgetSpent):
-        Binding(body, ("Default",), {}, {}).bind(Known({Question("dataset", ("Default",), "v"): fact}), 2000)
+        Binding(body, ("Default",), {}, {}).bind(Known({Question("dataset", ("Default",), "v"): fact}), nodes_max=2000)
 
 
 def test_results_come_in_parts() -> None:

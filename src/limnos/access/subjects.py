@@ -73,7 +73,7 @@ def _groups(view: View, metalake_id: int, user_id: int) -> list[Principal]:
 def _held(view: View, metalake_id: int, holders: list[tuple[int, str | None]]) -> HeldRoles:
     ids = need_all(view, [roles_key(principal_id) for principal_id, _ in holders], zone=metalake_id)
     pairs = [(role_id, via) for (_, via), role_ids in zip(holders, ids, strict=True) for role_id in role_ids]
-    facts = _facts_of(view, metalake_id, [rules_key(role_id) for role_id, _ in pairs])
+    facts = _facts_of(view, metalake_id, keys=[rules_key(role_id) for role_id, _ in pairs])
     vias = [via for _, via in pairs]
     derived = view.derived(metalake_id)
     key = ("held", holders[0][0])
@@ -82,11 +82,11 @@ def _held(view: View, metalake_id: int, holders: list[tuple[int, str | None]]) -
         rules = [_shared(view, metalake_id, fact) for fact in facts]
         roles = tuple([HeldRole(rule, via) for rule, via in zip(rules, vias, strict=True) if rule is not None])
         found = HeldRoles(facts, vias, roles, MergedRules.of(roles))
-        _keep(derived, key, found)
+        _keep(derived, key, held=found)
     return found
 
 
-def _facts_of(view: View, metalake_id: int, keys: list[Key[RoleFact]]) -> list[RoleFact]:
+def _facts_of(view: View, metalake_id: int, *, keys: list[Key[RoleFact]]) -> list[RoleFact]:
     """The facts of roles. Raises Cold part by part, each after the rules of the parts before were made."""
     try:
         return need_all(view, keys, zone=metalake_id, at_once=ROLES_AT_ONCE)
@@ -99,7 +99,7 @@ def _facts_of(view: View, metalake_id: int, keys: list[Key[RoleFact]]) -> list[R
         raise
 
 
-def _keep(derived: Derived, key: tuple[str, int], held: HeldRoles) -> None:
+def _keep(derived: Derived, key: tuple[str, int], *, held: HeldRoles) -> None:
     """Remember what a user holds; all users together have a bound."""
     kept = derived.get("held roles", 0) + len(held.roles)
     if kept > HELD_ROLES_MAX:

@@ -83,7 +83,7 @@ class RoleRules:
     deny_ids: IdsByPrivilege = field(hash=False)
 
     @classmethod
-    def of(cls, id: int, name: str, allow: Iterable[Rule] = (), deny: Iterable[Rule] = ()) -> RoleRules:
+    def of(cls, id: int, name: str, *, allow: Iterable[Rule] = (), deny: Iterable[Rule] = ()) -> RoleRules:
         """The rules of a role from pairs of privilege and object id."""
         return cls(id, name, _by_privilege(allow), _by_privilege(deny))
 

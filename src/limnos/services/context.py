@@ -112,8 +112,7 @@ class Services:
         """Outside systems that catalogs show."""
         self.engine: Engine = NoEngine() if engine is None else engine
         self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
-        self.sqlpp_parsing = asyncio.Semaphore(1)
-        """Held while a thread reads a long statement that is no query: one at a time, as threads share the event loop's processor."""
+        self.sqlpp_parsing = asyncio.Semaphore(1)  # held while a thread reads a long statement that is no query
         """Of their own, so that a long query holds up no commit."""
         self.scan_chores: Chores = scan_chores or OwnChores()
         self.scan_turns, self.scan_flights = NoTurns(), Flights()
@@ -125,8 +124,7 @@ class Services:
         self.watch = Watch(gate, store)
         self.issuer: Issuer = NoIssuer() if issuer is None else issuer
         """Of tokens from outside."""
-        self.signing_in = Lines()
-        """Of requests that bring the same token of an issuer for the first time."""
+        self.signing_in = Lines()  # of requests that bring the same token of an issuer for the first time
         self.hashing = Hashing()
         """Of passwords."""
         self.tries = Tries()

@@ -70,7 +70,7 @@ class Bound(NamedTuple):
         return len(self.metadata) < len(self.query.reads)
 
 
-def binding_of(session: Session, body: tree.Expression, variables: tuple[str, ...] = ()) -> Binding:
+def binding_of(session: Session, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> Binding:
     """What binding a body takes in a session."""
     return Binding(body, session.dataverse, session.parameters, session.moment, session.declared, variables)
 
@@ -78,16 +78,16 @@ def binding_of(session: Session, body: tree.Expression, variables: tuple[str, ..
 async def query_bind(session: Session, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> Bound:
     """Bind a query; all names in it are decided for the caller. A long one is bound by a process. Raises SqlppError, Forbidden."""
     ctx = session.ctx
-    binding = binding_of(session, body, variables)
+    binding = binding_of(session, body, variables=variables)
 
     def run(known: Known) -> BoundQuery:
-        return binding.bind(known, NODES_SHORT)
+        return binding.bind(known, nodes_max=NODES_SHORT)
 
     async def elsewhere(known: Known) -> BoundQuery:
         outcome, *told = await process_do(ctx, BIND, packed_binding(binding, known))
         if outcome == b"wanted":
             known.wanted.update(dict.fromkeys(questions_of(told[0])))
-        return bound_of(told[0], told[1], body.at) if outcome == b"done" else NOTHING_BOUND
+        return bound_of(told[0], told[1], at=body.at) if outcome == b"done" else NOTHING_BOUND
 
     found = Bound(await with_names(ctx, run, elsewhere=elsewhere))
     if found.metadata and found.reads_data:

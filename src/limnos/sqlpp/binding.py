@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from limnos.sqlpp import tree
-from limnos.sqlpp.binder import BoundQuery, Dataset, UserFunction, View, bind
-from limnos.sqlpp.errors import BudgetSpent
+from limnos.sqlpp.binder import BoundQuery, Dataset, Synonym, UserFunction, View, bind
+from limnos.sqlpp.errors import BudgetSpent, Place
 from limnos.sqlpp.parser import Span, parse
+from limnos.sqlpp.printer import render
+from limnos.sqlpp.values.tagged import tagged, untagged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from limnos.sqlpp.binder import Synonym
     from limnos.sqlpp.values.model import Value
+    from limnos.sqlpp.values.tagged import Json
 
 T = TypeVar("T")
 Levels = tuple[str, ...]
@@ -82,7 +84,7 @@ class Binding(NamedTuple):
     declared: tuple[tree.DeclareFunction, ...] = ()
     variables: tuple[str, ...] = ()
 
-    def bind(self, known: Known, nodes_max: int | None = None) -> BoundQuery:
+    def bind(self, known: Known, *, nodes_max: int | None = None) -> BoundQuery:
         """Bind the query. Raises SqlppError; BudgetSpent for one that is longer than `nodes_max`, or not parsed."""
         if nodes_max is not None and isinstance(self.body, UnparsedQuery):
             raise BudgetSpent
@@ -90,10 +92,6 @@ class Binding(NamedTuple):
             self.body, known, dataverse=self.dataverse, parameters=self.parameters, moment=self.moment,
             declared=self.declared, variables=self.variables, nodes_max=nodes_max,
         )  # fmt: skip
-
-    def parsed(self) -> Binding:
-        """The same with its text parsed. Raises SqlppError."""
-        return self._replace(body=parsed_query(self.body))
 
 
 def parsed_facts(facts: Mapping[Question, object]) -> dict[Question, object]:
@@ -112,3 +110,92 @@ def parsed_query(body: tree.Expression) -> tree.Expression:
     if not isinstance(found.statement, tree.QueryStatement):
         raise TypeError(f"a query was expected, not {type(found.statement).__name__}")
     return found.statement.body
+
+
+class _Text(Struct, frozen=True):
+    """A query as its text; of one that was parsed here, as the printer writes it."""
+
+    text: str
+    at: Place
+    parameters: int
+
+    @classmethod
+    def of(cls, body: tree.Expression) -> _Text:
+        """The text of a query."""
+        if isinstance(body, UnparsedQuery):
+            return cls(body.text, body.at, body.parameters)
+        return cls(render(body), body.at, 0)
+
+    def body(self) -> tree.Expression:
+        """The query. Raises SqlppError."""
+        return parsed_query(UnparsedQuery(self.at, self.text, self.parameters))
+
+
+class _Fact(Struct, frozen=True):
+    """What is known about a name: whether there is such a dataverse, or of which kind what it names is, if it is there."""
+
+    question: Question
+    kind: str
+    dataverse: Levels = ()
+    name: str = ""
+    parameters: tuple[str, ...] | None = None
+    body: _Text | None = None
+
+    @classmethod
+    def of(cls, question: Question, fact: object) -> _Fact:
+        """A fact as it travels."""
+        match fact:
+            case View(dataverse, name, body):
+                return cls(question, "view", dataverse, name, body=_Text.of(body))
+            case UserFunction(dataverse, name, parameters, body):
+                return cls(question, "function", dataverse, name, parameters, _Text.of(body))
+            case Dataset(dataverse, name):
+                return cls(question, "dataset", dataverse, name)
+            case Synonym(dataverse, name):
+                return cls(question, "synonym", dataverse, name)
+        return cls(question, "there" if fact else "absent" if fact is None else "not there")
+
+    def value(self) -> object:
+        """The fact again. Raises SqlppError."""
+        if self.body is not None:
+            body = self.body.body()
+            if self.kind == "view":
+                return View(self.dataverse, self.name, body)
+            return UserFunction(self.dataverse, self.name, self.parameters, body)
+        if self.kind in ("dataset", "synonym"):
+            return (Dataset if self.kind == "dataset" else Synonym)(self.dataverse, self.name)
+        return {"there": True, "not there": False, "absent": None}[self.kind]
+
+
+class Packed(Struct, frozen=True):
+    """A binding and what is known, as they travel to a process: texts, names and tagged values."""
+
+    body: _Text
+    dataverse: Levels
+    parameters: tuple[tuple[str | int, object], ...]
+    moment: tuple[tuple[str, object], ...]
+    declared: tuple[str, ...]
+    variables: tuple[str, ...]
+    facts: tuple[_Fact, ...]
+
+    @classmethod
+    def of(cls, binding: Binding, known: Known) -> Packed:
+        """Both, to be encoded."""
+        return cls(
+            _Text.of(binding.body), binding.dataverse, tuple((name, tagged(value)) for name, value in binding.parameters.items()),
+            tuple((name, tagged(value)) for name, value in binding.moment.items()), tuple(map(render, binding.declared)),
+            binding.variables, tuple(_Fact.of(*each) for each in known.facts.items()),
+        )  # fmt: skip
+
+    def unpacked(self) -> tuple[Binding, Known]:
+        """Both again, parsed. Raises SqlppError."""
+        declared = [parse(text)[0].statement for text in self.declared]
+        binding = Binding(
+            self.body.body(),
+            self.dataverse,
+            {name: untagged(cast("Json", value)) for name, value in self.parameters},
+            {name: untagged(cast("Json", value)) for name, value in self.moment},
+            tuple(each for each in declared if isinstance(each, tree.DeclareFunction)),
+            self.variables,
+        )
+        return binding, Known({fact.question: fact.value() for fact in self.facts})

@@ -1,18 +1,17 @@
 """Heavy work on statements as pure functions from bytes to bytes, for processes that can be ended while they are at it.
 
 May import the parser, the binder, plans, the evaluator and `values`. Must not know who runs it. A refusal is an answer: `refused` and what it
-says. What a process is given comes from the server and may be a pickle; what it answers is read as data alone.
+says. All that is exchanged is data.
 """
 
 from __future__ import annotations
 
-import pickle
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 from limnos.sqlpp.binder import BoundQuery
-from limnos.sqlpp.binding import Binding, Known, Question, parsed_facts
+from limnos.sqlpp.binding import Binding, Known, Packed, Question
 from limnos.sqlpp.errors import Place, SqlppError, compilation
 from limnos.sqlpp.evaluator import results
 from limnos.sqlpp.functions.costs import characters
@@ -116,23 +115,20 @@ def spans_of(told: bytes) -> tuple[Span, ...]:
 
 def packed_binding(binding: Binding, known: Known) -> bytes:
     """What `bind_query` is given."""
-    return pickle.dumps((binding, known.facts))
+    return msgspec.json.encode(Packed.of(binding, known))
 
 
 def bind_query(given: bytes) -> list[bytes]:
     """Bind a query: `done` with plan, slots and what is read, `wanted` with what has to be known first, or `refused`."""
-    binding, facts = cast("tuple[Binding, dict[Question, object]]", pickle.loads(given))  # noqa: S301 - from the server itself
     try:
-        known = Known(parsed_facts(facts))
-        failure: SqlppError | None = None
+        binding, known = msgspec.json.decode(given, type=Packed).unpacked()
         try:
-            bound = binding.parsed().bind(known)
-        except SqlppError as error:
-            failure = error
+            bound = binding.bind(known)
+        except SqlppError:
+            if not known.wanted:
+                raise
         if known.wanted:
             return [b"wanted", msgspec.json.encode(tuple(known.wanted))]
-        if failure is not None:
-            return _refused(failure)
         return [b"done", wire.encode(bound.expression), msgspec.json.encode((bound.slots, bound.reads))]
     except SqlppError as error:
         return _refused(error)
@@ -143,7 +139,7 @@ def questions_of(told: bytes) -> tuple[Question, ...]:
     return msgspec.json.decode(told, type=tuple[Question, ...])
 
 
-def bound_of(plan: bytes, rest: bytes, at: Place) -> BoundQuery:
+def bound_of(plan: bytes, rest: bytes, *, at: Place) -> BoundQuery:
     """The query that `bind_query` has bound: its plan stays encoded."""
     slots, reads = msgspec.json.decode(rest, type=tuple[int, tuple[tuple[tuple[str, ...], str], ...]])
     return BoundQuery(EncodedPlan(at, plan), slots, reads)

@@ -80,7 +80,7 @@ class MeteredBudget(Budget):
         """So many rows more are held, and may be sorted."""
         self.spend(count * KEPT_UNITS)
 
-    def charge(self, cost: Cost | None, arguments: Sequence[Value], base: int = CALL) -> None:
+    def charge(self, cost: Cost | None, arguments: Sequence[Value], *, base: int = CALL) -> None:
         """Take what a call with these arguments costs. A call without a declared cost is never made. Raises BudgetSpent."""
         if cost is None:
             raise BudgetSpent

@@ -249,7 +249,7 @@ def _charged_chain(
         value = first(row)
         for run, cost, operand in chain:
             other = operand(row)
-            meter.charge(cost, (value, other), OPERATOR)
+            meter.charge(cost, (value, other), base=OPERATOR)
             value = run(value, other)
         return value
 
@@ -314,7 +314,7 @@ def _between(node: plan.Between, working: Working) -> Callable[[Row], Value]:
     def work(row: Row) -> Value:
         found, least, most = value(row), low(row), high(row)
         if meter is not None:
-            meter.charge(compared, (found, found, least, most), OPERATOR)
+            meter.charge(compared, (found, found, least, most), base=OPERATOR)
         told = comparison.both(comparison.less_or_equal(least, found), comparison.less_or_equal(found, most))
         return comparison.negated(told) if negated else told
 
@@ -343,7 +343,7 @@ def _case(node: plan.CaseOf, working: Working) -> Callable[[Row], Value]:
 
     def is_met(value: Value, wanted: Value) -> Value:
         if meter is not None:
-            meter.charge(compared, (value, wanted), OPERATOR)
+            meter.charge(compared, (value, wanted), base=OPERATOR)
         return comparison.equal(value, wanted)
 
     def work(row: Row) -> Value:

@@ -26,7 +26,7 @@ PRINTED_EACH: Final = 4
 UNBOUNDED: Final = 1 << 62
 
 
-def weight_of(value: Value, most: int, shift: int = SHIFT) -> int:
+def weight_of(value: Value, most: int, *, shift: int = SHIFT) -> int:
     """The units that one walk over a value takes; `most + 1` or more where it is heavier than `most`."""
     total = 0
     waiting = [value]
@@ -49,10 +49,10 @@ def weight_of(value: Value, most: int, shift: int = SHIFT) -> int:
     return total
 
 
-def _sum(arguments: Sequence[Value], most: int, shift: int = SHIFT) -> int:
+def _sum(arguments: Sequence[Value], most: int, *, shift: int = SHIFT) -> int:
     total = 0
     for argument in arguments:
-        total += weight_of(argument, most - total, shift)
+        total += weight_of(argument, most - total, shift=shift)
         if total > most:
             break
     return total
@@ -70,7 +70,7 @@ def linear(arguments: Sequence[Value], most: int) -> int:
 
 def characters(arguments: Sequence[Value], most: int) -> int:
     """Each character of a string is looked at by itself."""
-    return _sum(arguments, most, 0)
+    return _sum(arguments, most, shift=0)
 
 
 def printed(arguments: Sequence[Value], most: int) -> int:
@@ -85,7 +85,7 @@ def compared(arguments: Sequence[Value], most: int) -> int:
 
 def product(arguments: Sequence[Value], most: int) -> int:
     """Each item or character of the first argument meets each of the others."""
-    first, rest = _sum(arguments[:1], most, 0), _sum(arguments[1:], most, 0)
+    first, rest = _sum(arguments[:1], most, shift=0), _sum(arguments[1:], most, shift=0)
     return first * max(1, rest)
 
 
