@@ -42,6 +42,8 @@ class StepContext:
     """What steps of this run have read of sources that are no tables."""
     made: Mapping[Parts, Branch]
     """Of every step that is done."""
+    there: frozenset[Parts]
+    """Output tables, and namespaces of outputs, that were there when the run began: one that is gone is not made anew."""
     full: bool
     """Incremental steps take the whole."""
     check: Callable[[], None]

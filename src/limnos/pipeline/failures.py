@@ -22,6 +22,10 @@ class StepFailed(StepError):
     """Its SQL, its function, its source or its table: running it again as it is fails again."""
 
 
+class OutputGone(StepFailed):
+    """A table that it writes or reads was dropped or renamed during the run, or its namespace was."""
+
+
 class StepDenied(StepError):
     """The caller lacks a right."""
 

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from limnos.client import Client
+from limnos.client.errors import NotFoundError
 from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import Parts, Pipeline, Sql, Step
+from limnos.pipeline.failures import OutputGone, StepFailed
 from limnos.pipeline.lineage import of_tables
 from limnos.pipeline.outcomes import Branch, Outcome, Pin
 from limnos.pipeline.run.ended import Ended
@@ -128,8 +130,13 @@ class FakeEngine:
         }
         heads = heads_of(self.client, step.table)
         if heads is None:
+            if step.table in context.there:
+                raise OutputGone(f"{step.table[-1]} is not there any longer")
             create = {"do": "create-table", "path": list(step.table[1:]), "schema": SCHEMA}
-            self.client.transactions.run(step.table[0], [create])
+            try:
+                self.client.transactions.run(step.table[0], [create])
+            except NotFoundError as error:
+                raise StepFailed(error.message) from error
             heads = heads_of(self.client, step.table)
         assert heads is not None
         by = {"limnos.run": context.run, "limnos.step": step.name}

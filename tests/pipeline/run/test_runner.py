@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from limnos.client import Client
-from limnos.client.errors import NoSpaceError
+from limnos.client.errors import NoSpaceError, NotFoundError
 from limnos.model.errors import CommitConflict
 from limnos.pipeline.context import StepContext, branches_prefix
 from limnos.pipeline.declaration import Step
@@ -313,6 +313,59 @@ def test_a_table_that_others_write_again_and_again_is_given_up(scene: Scene) -> 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.MOVED, 5)
     assert "was written" in ended.message
     assert len(scene.refs("a")) > 1
+
+
+def test_a_namespace_that_is_renamed_during_the_run_is_not_made_anew(scene: Scene) -> None:
+    """Tables of the run, old and new, are not made again under a name that somebody has taken away: it ends and says so."""
+    scene.run(scene.pipeline(b=""))
+    namespace, elsewhere = f"main.{scene.space}", f"main.{scene.space}x"
+
+    def renamed(step: Step, context: StepContext) -> None:
+        if step.table[-1] == "a":
+            scene.client.namespaces.move(namespace, elsewhere)
+
+    scene.engine.after = renamed
+    ended = scene.run(scene.pipeline(a="", b="", c=""), at_once=1)
+
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.MOVED, 5)
+    assert f"namespace {namespace} was renamed or dropped during the run" in ended.message
+    assert "start a new run" in ended.message
+    with pytest.raises(NotFoundError):
+        scene.client.namespaces.load(namespace)
+    assert ended.message == scene.client.runs.load(ended.run).message
+
+    again = scene.renewed()
+    second = resumed(again, ended, a="", b="", c="")
+    assert (second.why, second.exit_code) == (Why.MOVED, 5), second.message  # nor by a resume
+    scene.client.namespaces.move(elsewhere, namespace)
+    third = resumed(scene.renewed(), ended, a="", b="", c="")
+    assert third.state == "published", third.message
+
+
+@pytest.mark.parametrize("made_before", [True, False])
+def test_an_output_that_is_purged_while_its_step_writes_is_told(scene: Scene, made_before: bool) -> None:
+    """What the engine says of a file that does not exist is told behind what happened."""
+    if made_before:
+        scene.run(scene.pipeline(a=""))
+
+    def purged(step: Step, context: StepContext) -> None:
+        scene.client.tables.drop(step.table, purge=True)
+        raise StepFailed("File does not exist: file:///w/a/metadata/1.json")
+
+    scene.engine.after = purged
+    ended = scene.run(scene.pipeline(a=""))
+
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.MOVED, 5)
+    assert f"main.{scene.space}.a was dropped or renamed during the run (File does not exist" in ended.message
+
+
+def test_a_step_that_fails_by_itself_blames_nobody(scene: Scene) -> None:
+    """A new table that was never made is not told as one that somebody dropped."""
+    scene.engine.before = failing("a")
+
+    ended = scene.run(scene.pipeline(a=""))
+
+    assert (ended.why, "dropped" in ended.message) == (Why.CODE, False)
 
 
 @pytest.mark.parametrize("how", ["dropped", "renamed"])

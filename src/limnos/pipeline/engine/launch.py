@@ -21,6 +21,8 @@ from urllib.parse import urlsplit
 
 from limnos.client import Client
 from limnos.model.errors import BadRequest, Unavailable
+from limnos.pipeline.run.patience import Patience
+from limnos.pipeline.run.stop import Stop
 from limnos.spark.session import PROVIDER, authorization, config_for, session
 
 if TYPE_CHECKING:
@@ -63,14 +65,21 @@ class Door:
 
 @contextmanager
 def spark_for(
-    door: Door, *, master: str = "local[*]", connect: str | None = None, config: Mapping[str, str] | None = None
+    door: Door,
+    *,
+    master: str = "local[*]",
+    connect: str | None = None,
+    config: Mapping[str, str] | None = None,
+    away_s: float = 0,
 ) -> Iterator[SparkSession]:
     """A session with every Iceberg catalog of the metalake that the caller may see, for the time of the body.
 
-    `connect` is the address of a Spark Connect server, `sc://host:15002`; else Spark is started for `master`.
+    `connect` is the address of a Spark Connect server, `sc://host:15002`; else Spark is started for `master`. A server
+    that is away is asked for `away_s` seconds.
     """
     with door.client() as client:
-        catalogs = sorted(each.name for each in client.catalogs.list() if each.provider == PROVIDER)
+        listed = Patience(away_s, stop=Stop()).on(client.catalogs.list)
+        catalogs = sorted(each.name for each in listed if each.provider == PROVIDER)
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 - heavy, and only in the extra
 
     with _quiet():

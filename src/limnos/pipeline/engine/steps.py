@@ -179,7 +179,7 @@ class _Work:
         """Make the table fit and begin its branch; its columns, where they are known."""
         context = self.context
         with self._phase("planning"):
-            preparation = prepare(self.spark, step, frame=frame, branch=context.branch)
+            preparation = prepare(self.spark, step, frame=frame, branch=context.branch, there=context.there)
             context.check()
             known = preparation if preparation.is_ready else None
             begun = begin(self.spark, step, branch=context.branch, found=None if known is None else known.found)

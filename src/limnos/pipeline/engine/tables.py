@@ -29,6 +29,7 @@ from limnos.pipeline.engine.layout import (
     sort_term,
 )
 from limnos.pipeline.engine.metadata import Metadata, metadata_of
+from limnos.pipeline.failures import OutputGone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,10 +59,13 @@ class Preparation:
         return self.found is not None and not self.statements
 
 
-def preparation(spark: SparkSession, step: Step, *, frame: DataFrame, branch: str = "") -> Preparation:
+def preparation(
+    spark: SparkSession, step: Step, *, frame: DataFrame, branch: str = "", there: frozenset[Parts] = frozenset()
+) -> Preparation:
     """What the step's table needs for the rows of `frame`; touches nothing.
 
-    `branch` is the name of the branch that will be written: a new table bears the run's name. Raises BadRequest for what
+    `branch` is the name of the branch that will be written: a new table bears the run's name. Of the tables and namespaces
+    in `there` none is made. Raises OutputGone for such a table that is missing, and BadRequest for what
     the step does not allow: a column lost or narrowed, keys or partition columns that are not there.
     """
     wanted = columns_of(step, frame)
@@ -69,8 +73,10 @@ def preparation(spark: SparkSession, step: Step, *, frame: DataFrame, branch: st
     _check_columns(step, wanted)
     found = metadata_of(spark, step.table)
     if found is None:
+        if step.table in there:
+            raise OutputGone(f"{'.'.join(step.table)} was there when the run began and is not any longer")
         made = storable(wanted)
-        return Preparation(is_new=True, columns=made, statements=tuple(_making(step, made, branch=branch)))
+        return Preparation(is_new=True, columns=made, statements=tuple(_making(step, made, branch=branch, there=there)))
     _check_layout(spark, step, found=found)
     have = spark.table(engine.render_spark(step.table)).schema
     changes = changes_between(have, wanted)
@@ -88,9 +94,11 @@ def preparation(spark: SparkSession, step: Step, *, frame: DataFrame, branch: st
     )
 
 
-def prepare(spark: SparkSession, step: Step, *, frame: DataFrame, branch: str) -> Preparation:
+def prepare(
+    spark: SparkSession, step: Step, *, frame: DataFrame, branch: str, there: frozenset[Parts] = frozenset()
+) -> Preparation:
     """Do to the step's table what its rows need, and tell what was done. Raises as `preparation` does."""
-    found = preparation(spark, step, frame=frame, branch=branch)
+    found = preparation(spark, step, frame=frame, branch=branch, there=there)
     for statement in found.statements:
         spark.sql(statement)
     return found
@@ -192,8 +200,10 @@ def _check_lossy(step: Step, changes: Changes) -> None:
             )
 
 
-def _making(step: Step, wanted: StructType, *, branch: str) -> Iterator[str]:
+def _making(step: Step, wanted: StructType, *, branch: str, there: frozenset[Parts]) -> Iterator[str]:
     for length in range(2, len(step.table)):
+        if step.table[:length] in there:
+            continue  # it was there: somebody has renamed or dropped it since, if the table cannot be made now
         yield f"CREATE NAMESPACE IF NOT EXISTS {engine.render_spark(step.table[:length])}"
     comments = _comments(step)
     columns = [_column(each, comments.get((each.name.lower(),))) for each in wanted.fields]

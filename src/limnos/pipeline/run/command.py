@@ -24,6 +24,7 @@ from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.events import Listener, nobody
 from limnos.pipeline.run.options import Options
 from limnos.pipeline.run.over import branches_of
+from limnos.pipeline.run.patience import Patience
 from limnos.pipeline.run.resume import resume
 from limnos.pipeline.run.start import Intent, Means, intents, start
 from limnos.pipeline.run.stop import Stop
@@ -53,7 +54,7 @@ def run_file(
 ) -> Ended:
     """Run the pipeline of a file."""
     project = load(file)
-    with _means(project, door=door, spark=spark, listener=listener) as means:
+    with _means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
         return start(
             project.bound(),
             means,
@@ -77,7 +78,7 @@ def backfill(
     """Run the pipeline of a file once for each value of a parameter, on one Spark."""
     project = load(file)
     values = between(project.declaration, over)
-    with _means(project, door=door, spark=spark, listener=listener) as means:
+    with _means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
         return go_through(
             values,
             lambda value: start(
@@ -96,16 +97,16 @@ def dry_run(
 ) -> tuple[Intent, ...]:
     """What a run of the file would do, step by step in the order of their needs; nothing is written, nor registered."""
     project = load(file)
-    with _means(project, door=door, spark=spark, listener=nobody) as means:
+    with _means(project, door=door, spark=spark, listener=nobody, away_s=options.away_s) as means:
         return intents(project.bound(), means, parameters=parameters, options=options)
 
 
 def resume_run(run: str, *, file: Path | None, door: Door, spark: Spark, options: Options, listener: Listener) -> Ended:
     """Go on with a run, by the file it was started from unless another is given."""
     with door.client() as client:
-        seen = client.runs.load(run)
+        seen = Patience(options.away_s, stop=Stop()).on(lambda: client.runs.load(run))
     project = _project(seen, file)
-    with _means(project, door=door, spark=spark, listener=listener) as means:
+    with _means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
         return resume(project.bound(), means, run_id=run, directory=project.directory, options=options)
 
 
@@ -147,12 +148,12 @@ def _keys(declaration: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
 
 
 @contextmanager
-def _means(project: Project, *, door: Door, spark: Spark, listener: Listener) -> Iterator[Means]:
+def _means(project: Project, *, door: Door, spark: Spark, listener: Listener, away_s: float) -> Iterator[Means]:
     stop = Stop()
     with (
         door.client() as client,
         door.client(timeout_s=10) as heart,
-        spark_for(door, master=spark.master, connect=spark.connect) as session,
+        spark_for(door, master=spark.master, connect=spark.connect, away_s=away_s) as session,
         closing(SparkEngine(session, is_stopped=lambda: stop.reason is not None)) as engine,
         stopping(stop),
     ):

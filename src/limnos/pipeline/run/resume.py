@@ -22,6 +22,7 @@ from limnos.pipeline.outcomes import Branch, Outcome, Pin
 from limnos.pipeline.run import told
 from limnos.pipeline.run.ended import Ended
 from limnos.pipeline.run.options import Options, options_of
+from limnos.pipeline.run.outputs import outputs_of
 from limnos.pipeline.run.patience import Patience
 from limnos.pipeline.run.refs import begun_again, heads_of
 from limnos.pipeline.run.schedule import after, before
@@ -78,6 +79,7 @@ def resume(pipeline: Pipeline, means: Means, *, run_id: str, directory: Path, op
         pins=pins,
         options=chosen,
         new=_new(seen),
+        outputs=outputs_of(seen.options.get("outputs")),
         planning_s=time.monotonic() - began,
         done={name: outcome for name, outcome in done.items() if name not in redo},
     )

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 from limnos.client.errors import ClientError, ConflictError, DeniedError, NoSpaceError, NotFoundError, UnavailableError
 from limnos.pipeline.aside import tables_of
 from limnos.pipeline.context import StepContext, branch_name
-from limnos.pipeline.failures import DataBroken, StepAway, StepDenied, StepError
+from limnos.pipeline.failures import DataBroken, OutputGone, StepAway, StepDenied, StepError, StepFailed
 from limnos.pipeline.rights import lacking_now
 from limnos.pipeline.run import told
 from limnos.pipeline.run.commit import Moved, Published, publish, tell_lineage
 from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.events import Board, Event, Listener, Tasks, nobody
 from limnos.pipeline.run.heart import Heart, superseded
+from limnos.pipeline.run.outputs import find_gone
 from limnos.pipeline.run.patience import Patience
 from limnos.pipeline.run.refs import cleared
 from limnos.pipeline.run.schedule import after, carry
@@ -160,11 +161,12 @@ class Runner:
             self._record(name, "failed", outcome=error.outcome, message=error.message)
             self._tell(name, "failed", outcome=error.outcome, began=began, message=error.message)
             raise
-        except StepError as error:
+        except StepError as failure:
             self.stop.check()  # what was halted has not failed
-            self._record(name, "failed", message=error.message)
-            self._tell(name, "failed", began=began, message=error.message)
-            raise
+            explained = self._explained(step, failure)
+            self._record(name, "failed", message=explained.message)
+            self._tell(name, "failed", began=began, message=explained.message)
+            raise explained from failure
         self._record(name, "done", outcome=outcome)
         self._outcomes[name] = outcome
         self._tell(name, "done", outcome=outcome, began=began)
@@ -185,6 +187,24 @@ class Runner:
                 logger.info("step %s: %s; it is run again when the server is there", step.name, error.message)
                 self.patience.until_there(self.client.whoami)
 
+    def _explained(self, step: Step, error: StepError) -> StepError:
+        """Say of a failed step which of its tables somebody has taken away: Spark tells of files that do not exist."""
+        if not isinstance(error, StepFailed):
+            return error
+        made = [
+            branch
+            for name in self.work.needs[step.name]
+            if name in self._outcomes
+            for branch in self._outcomes[name].branches
+        ]
+        written = tables_of(self.work.pipeline, step)
+        try:
+            gone = find_gone(self.client, self.work.outputs, written=written, made=made, message=error.message)
+        except ClientError as failure:
+            logger.debug("nobody can tell what became of the tables of step %s: %s", step.name, failure)
+            return error
+        return OutputGone(f"{'; '.join(gone)} ({error.message})") if gone else error
+
     def _context(self, again: int) -> StepContext:
         work = self.work
         made = {outcome.branches[0].table: outcome.branches[0] for outcome in self._outcomes.values()}
@@ -200,6 +220,7 @@ class Runner:
             pins=work.pins,
             sources=read,
             made=made,
+            there=work.outputs.there,
             full=work.options.full,
             check=self.stop.check,
         )
@@ -333,9 +354,15 @@ class Runner:
         why = _why(list(failed.values()))
         if why is Why.AWAY:
             return self._away(next(iter(failed.values())))
-        if why in (Why.CODE, Why.DENIED) and (grants := self._grants(failed)):
+        if why in (Why.CODE, Why.DENIED, Why.MOVED) and (grants := self._grants(failed)):
             # A table that may not be seen any longer is told as one that is not there.
             why, words = Why.DENIED, words + grants
+        if why is Why.MOVED:
+            return self._end(
+                "failed",
+                why,
+                message=f"{words.rstrip('.')}. nothing was published; start a new run, which makes it again",
+            )
         return self._end("failed", why, message=f"{words.rstrip('.')}. {self._how_to_go_on()}")
 
     def _grants(self, names: Iterable[str]) -> str:
@@ -437,6 +464,8 @@ def _why(errors: list[BaseException]) -> Why:
         return Why.AWAY
     if any(isinstance(error, (StepDenied, DeniedError)) for error in errors):
         return Why.DENIED
+    if any(isinstance(error, OutputGone) for error in errors):
+        return Why.MOVED
     if all(isinstance(error, DataBroken) for error in errors):
         return Why.DATA
     return Why.CODE

@@ -25,9 +25,9 @@ from limnos.pipeline.run import told
 from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.events import Event, Listener, nobody
 from limnos.pipeline.run.options import Options, selected
+from limnos.pipeline.run.outputs import Outputs, outputs_now
 from limnos.pipeline.run.parameters import given
 from limnos.pipeline.run.patience import Patience
-from limnos.pipeline.run.refs import heads_of
 from limnos.pipeline.run.runner import Runner
 from limnos.pipeline.run.stop import Stop, Stopped
 from limnos.pipeline.run.work import Engine, Work, found_by_engine, needs_of
@@ -84,7 +84,7 @@ def start(
     before = patience.on(lambda: known(means.client, pipeline.name))
     patience.on(lambda: declare(means.client, pipeline, told=declared, before=before))
     try:
-        run, pins, new = _begun(request, means, patience=patience)
+        run, pins, outputs = _begun(request, means, patience=patience)
     except Stopped as error:
         return _refused(request, error.why, message=f"{error.message} before the run began")
     except ConflictError as error:
@@ -101,7 +101,8 @@ def start(
         parameters=values,
         pins=pins,
         options=options,
-        new=new,
+        new=request.new(outputs),
+        outputs=outputs,
         planning_s=time.monotonic() - began,
     )
     return perform(work, means, state="began")
@@ -129,12 +130,22 @@ class _Request:
         """The tables that it surely writes; whether a query reads a source that keeps texts apart is not known here."""
         return tuple(table for step in self.steps for table in tables_of(self.pipeline, step, sources=()))
 
-    def record(self, pins: Mapping[Parts, Pin], *, new: frozenset[Parts]) -> dict[str, object]:
+    @property
+    def tables(self) -> tuple[Parts, ...]:
+        """The tables that it may write, those that rows are kept aside in among them."""
+        return tuple(table for step in self.steps for table in tables_of(self.pipeline, step))
+
+    def new(self, outputs: Outputs) -> frozenset[Parts]:
+        """Those of its tables that were not there."""
+        return frozenset(self.tables) - frozenset(outputs.uuids)
+
+    def record(self, pins: Mapping[Parts, Pin], *, outputs: Outputs) -> dict[str, object]:
         """What a resume, a publish or a discard by another process has to know."""
         return self.options.told() | {
             "pins": told.pins_told(pins),
-            "tables": [list(table) for step in self.steps for table in tables_of(self.pipeline, step)],
-            "new": [list(table) for table in sorted(new)],
+            "tables": [list(table) for table in self.tables],
+            "new": [list(table) for table in sorted(self.new(outputs))],
+            "outputs": outputs.told(),
             "file": self.file,
             "digests": {step.name: told.step_digest(self.pipeline, step) for step in self.steps},
         }
@@ -151,7 +162,7 @@ class _Request:
         ]
 
 
-def _begun(request: _Request, means: Means, *, patience: Patience) -> tuple[Run, dict[Parts, Pin], frozenset[Parts]]:
+def _begun(request: _Request, means: Means, *, patience: Patience) -> tuple[Run, dict[Parts, Pin], Outputs]:
     """Start the run as soon as no other one is under way, with pins of that moment. Raises ConflictError when it stays so."""
     made = {step.table for step in request.steps}
     outside = {table for name in request.names for table in request.reads[name]} - made
@@ -159,10 +170,10 @@ def _begun(request: _Request, means: Means, *, patience: Patience) -> tuple[Run,
     while True:
         means.stop.check()
         pins = found_by_engine(lambda: means.engine.pins(outside), patience=patience)
-        tables = [table for step in request.steps for table in tables_of(request.pipeline, step)]
-        new = frozenset(table for table in tables if _is_new(table, means.client, patience=patience))
+        outputs = outputs_now(means.client, request.tables, patience=patience)
+        record = request.record(pins, outputs=outputs)
         try:
-            return _started(request, means.client, record=request.record(pins, new=new), patience=patience), pins, new
+            return _started(request, means.client, record=record, patience=patience), pins, outputs
         except ConflictError as error:
             if error.code != BUSY or time.monotonic() + _BUSY_PAUSE_S > until:
                 raise
@@ -250,10 +261,6 @@ def holder() -> str:
 def began_at(run: Run) -> datetime:
     """When the run began, by the store's clock; a resumed one keeps it."""
     return datetime.fromisoformat(run.started_at) if run.started_at else datetime.now(UTC)
-
-
-def _is_new(table: Parts, client: Client, *, patience: Patience) -> bool:
-    return patience.on(lambda: heads_of(client, table)) is None
 
 
 def _refused(request: _Request, why: Why, *, message: str) -> Ended:

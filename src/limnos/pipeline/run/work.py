@@ -19,6 +19,7 @@ from limnos.pipeline.graph import needs, order
 from limnos.pipeline.outcomes import Outcome, Pin
 from limnos.pipeline.run.events import Tasks
 from limnos.pipeline.run.options import Options
+from limnos.pipeline.run.outputs import Outputs
 
 if TYPE_CHECKING:
     from limnos.pipeline.run.patience import Patience
@@ -74,6 +75,8 @@ class Work:
     options: Options
     new: frozenset[Parts]
     """Tables that were not there when the run began."""
+    outputs: Outputs = field(default_factory=Outputs)
+    """As they were when the run began."""
     done: Mapping[str, Outcome] = field(default_factory=dict)
     """Of an earlier attempt, on branches of this one."""
     planning_s: float = 0.0

@@ -1,0 +1,109 @@
+"""Output tables and namespaces as they were when the run began, so that one that goes meanwhile is told and not made anew.
+
+Job: look at outputs over the wire at the beginning, and compare with them when a step has failed. May import `client` and
+this room's values. It must not know Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from limnos.client.errors import DeniedError, NotFoundError
+from limnos.pipeline.run.refs import heads_of
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.outcomes import Branch
+    from limnos.pipeline.run.patience import Patience
+
+_NO_FILE = re.compile(r"Failed to open input stream|File does not exist|FileNotFoundException|NoSuchFileException")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """Output tables with their UUIDs, and the namespaces of new ones, as far as they were there when the run began."""
+
+    uuids: Mapping[Parts, str] = field(default_factory=dict)
+    namespaces: frozenset[Parts] = frozenset()
+
+    @property
+    def there(self) -> frozenset[Parts]:
+        """Tables and namespaces that no step makes, as they are there."""
+        return self.namespaces.union(self.uuids)
+
+    def told(self) -> dict[str, object]:
+        """For the run's record."""
+        return {
+            "uuids": [[list(table), uuid] for table, uuid in sorted(self.uuids.items())],
+            "namespaces": [list(each) for each in sorted(self.namespaces)],
+        }
+
+
+def outputs_now(client: Client, tables: Iterable[Parts], *, patience: Patience) -> Outputs:
+    """Look at the output tables, and at the namespaces of those that are not there."""
+    uuids: dict[Parts, str] = {}
+    namespaces: dict[Parts, bool] = {}
+    for table in tables:
+        heads = patience.on(lambda table=table: heads_of(client, table))  # type: ignore[misc]
+        if heads is not None:
+            uuids[table] = heads.uuid
+            continue
+        for length in range(2, len(table)):
+            path = table[:length]
+            if path not in namespaces:
+                namespaces[path] = patience.on(lambda path=path: _is_there(client, path))  # type: ignore[misc]
+    return Outputs(uuids=uuids, namespaces=frozenset(path for path, is_there in namespaces.items() if is_there))
+
+
+def outputs_of(told: object) -> Outputs:
+    """The outputs in a run's record; none in one of an earlier release."""
+    if not isinstance(told, Mapping):
+        return Outputs()
+    return Outputs(
+        uuids={tuple(table): str(uuid) for table, uuid in told.get("uuids", ())},
+        namespaces=frozenset(tuple(each) for each in told.get("namespaces", ())),
+    )
+
+
+def find_gone(
+    client: Client, outputs: Outputs, *, written: Iterable[Parts], made: Iterable[Branch], message: str
+) -> tuple[str, ...]:
+    """Say which tables of a step that failed with `message` are not those of the run any longer, and what became of them.
+
+    `written`: the tables that the step writes. `made`: branches of earlier steps that it reads.
+    """
+    uuids = {**outputs.uuids, **{branch.table: branch.uuid for branch in made}}
+    found: list[str] = []
+    for table in dict.fromkeys([*uuids.keys() & {each.table for each in made}, *written]):
+        path = ".".join(table)
+        heads = heads_of(client, table)
+        if heads is not None:
+            if uuids.get(table, heads.uuid) != heads.uuid:
+                found.append(f"{path} was dropped and made again during the run")
+        elif gone := next((each for each in _namespaces(table, outputs) if not _is_there(client, each)), None):
+            found.append(f"namespace {'.'.join(gone)} was renamed or dropped during the run")
+        elif table in uuids or (_NO_FILE.search(message) and table[-1] in message):
+            found.append(f"{path} was dropped or renamed during the run")
+    return tuple(dict.fromkeys(found))
+
+
+def _namespaces(table: Parts, outputs: Outputs) -> list[Parts]:
+    """The namespaces of a table that were there, the outermost first."""
+    were_there = table in outputs.uuids
+    paths = [table[:length] for length in range(2, len(table))]
+    return [path for path in paths if were_there or path in outputs.namespaces]
+
+
+def _is_there(client: Client, namespace: Parts) -> bool:
+    """Whether a namespace is there; one that may not be seen counts as there."""
+    try:
+        client.namespaces.load(namespace)
+    except NotFoundError:
+        return False
+    except DeniedError:
+        return True
+    return True
