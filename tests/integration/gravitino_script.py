@@ -74,13 +74,13 @@ def metalakes(admin: GravitinoAdminClient) -> None:
 
 def catalogs(lake: GravitinoClient) -> None:
     """Make, list, load, alter, test, disable, drop."""
-    properties = {"catalog-backend": "rest", "uri": "x", "warehouse": WAREHOUSE}
+    properties = {"catalog-backend": "jdbc", "warehouse": WAREHOUSE}
 
     def create(name: str) -> Catalog:
         return lake.create_catalog(name, Catalog.Type.RELATIONAL, "lakehouse-iceberg", "c", properties)
 
     made = see("catalog-create", lambda: create("main"))
-    seen["catalog"] = [made.name(), made.type().name, made.provider(), made.comment(), made.properties()["uri"]]
+    seen["catalog"] = [made.name(), made.type().name, made.provider(), made.comment(), made.properties()["catalog-backend"]]
     see("catalog-again", lambda: create("main"))
     see("catalog-bad", lambda: create("a.b"))
     create("other")

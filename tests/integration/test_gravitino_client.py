@@ -98,7 +98,7 @@ def test_catalogs(seen: Seen) -> None:
     }
 
     assert starts(seen, expected) == {}
-    assert seen["catalog"] == ["main", "RELATIONAL", "lakehouse-iceberg", "c", "x"]
+    assert seen["catalog"] == ["main", "RELATIONAL", "lakehouse-iceberg", "c", "jdbc"]
     assert seen["catalogs"] == ["main", "other"]
     assert seen["catalogs-info"] == ["lakehouse-iceberg"] * 2
     assert seen["catalog-alter"] == "third"

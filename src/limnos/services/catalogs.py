@@ -28,6 +28,7 @@ from limnos.model.kinds import (
 )
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
+from limnos.services.catalog_backends import check_backend, check_edited_backend
 from limnos.services.catalog_properties import catalog_shown, check_unmasked, is_secret
 from limnos.services.nested import check_nested, nests, refuse_change
 from limnos.services.places import WAREHOUSE, check_places, check_server_place, stated_places
@@ -179,6 +180,7 @@ async def catalog_test(
         name=name, catalog_type=catalog_type, provider=provider, properties=properties,
         defaults=ctx.services.defaults, metalake=metalake,
     )  # fmt: skip
+    check_backend(record.provider, record.properties)
     if record.provider in SOURCED:
         ctx.services.sources.check(record.provider, record.properties)
         await ctx.services.sources.try_out(record.provider, record.properties)
@@ -206,6 +208,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
         ctx.services.sources.check(record.provider, properties)
         await ctx.services.sources.try_out(record.provider, properties)
         return
+    check_edited_backend(record.provider, properties, edited=edits.sets)
     check_storage(properties, ctx.services.defaults, metalake=metalake, catalog_id=catalog_id)
     await _reach(ctx, properties)
 
@@ -237,6 +240,7 @@ async def catalog_create(
         name=name, catalog_type=catalog_type, provider=provider, properties=properties,
         defaults=ctx.services.defaults, metalake=metalake,
     )  # fmt: skip
+    check_backend(checked.provider, properties)
     sealed = ctx.services.defaults.storages.keys.sealed(properties)
     record = replace(checked, comment=comment, properties=sealed)
 
@@ -293,6 +297,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
 def _check_edited(record: CatalogRecord, edits: Edits, *, defaults: Defaults, metalake: str, catalog_id: int) -> None:
     """Refuse edits that say wrongly where files are and how they are reached; where a storage is named, all that stands beside it. Raises BadRequest."""
     after = edits.over(record.properties)
+    check_edited_backend(record.provider, after, edited=edits.sets)
     sets = after if STORAGE in after else dict(edits.sets)
     check_storage(sets, defaults, metalake=metalake, provider=record.provider, catalog_id=catalog_id)
 

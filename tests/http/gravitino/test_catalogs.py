@@ -24,7 +24,6 @@ def test_create_speaks_gravitinos_words(node: Node) -> None:
     """The type comes back in lower case; upstream's backend properties are taken as they are."""
     properties = {
         "catalog-backend": "jdbc",
-        "uri": "jdbc:x",
         "warehouse": f"file://{node.data}/warehouse/w",
         "jdbc-password": "s",
     }
@@ -35,9 +34,51 @@ def test_create_speaks_gravitinos_words(node: Node) -> None:
         "side", "relational", "lakehouse-iceberg", "c",
     )  # fmt: skip
     assert made["properties"] == {
-        "catalog-backend": "jdbc", "uri": "jdbc:x", "warehouse": f"file://{node.data}/warehouse/w", "in-use": "true",
+        "catalog-backend": "jdbc", "warehouse": f"file://{node.data}/warehouse/w", "in-use": "true",
         "jdbc-password": "******",
     }  # fmt: skip
+
+
+FOREIGN = [
+    ({"catalog-backend": "hive", "uri": "thrift://h:9083"}, "provider hive, with the property metastore.uris"),
+    ({"catalog-backend": "rest", "uri": "http://h:8181/iceberg"}, "provider iceberg-rest, with the same uri"),
+    ({"catalog-backend": "REST"}, "provider iceberg-rest"),
+    ({"catalog-backend": "jdbc", "uri": "jdbc:postgresql://h/d"}, "not kept there, but by this server"),
+    ({"catalog-backend": "memory", "uri": "http://h"}, "not kept there, but by this server"),
+    ({"catalog-backend": "nonsense"}, "catalog-backend=nonsense is not known"),
+]
+
+
+@pytest.mark.parametrize("properties,words", FOREIGN)
+def test_a_backend_elsewhere_is_refused_and_never_ignored(node: Node, properties: dict[str, str], words: str) -> None:
+    """Create, test of a connection, and alter: each says which provider shows such a system."""
+    node.done("POST", ALL, NEW)
+    body = {**NEW, "name": "other", "properties": properties}
+    sets = [{"@type": "setProperty", "property": key, "value": value} for key, value in properties.items()]
+
+    answers = [
+        node.post(ALL, body),
+        node.post(f"{ALL}/testConnection", body),
+        node.put(f"{ALL}/side", {"updates": sets}),
+    ]
+
+    for answer in answers:
+        assert told(answer) == (400, 1001, "IllegalArgumentException")
+        assert words in answer["message"]
+    assert node.get(f"{ALL}/other").status == 404
+    assert "catalog-backend" not in node.get(f"{ALL}/side").json()["catalog"]["properties"]
+
+
+@pytest.mark.parametrize("backend", ["jdbc", "memory"])
+def test_a_backend_of_its_own_is_a_native_catalog(node: Node, backend: str) -> None:
+    """What Gravitino keeps by itself the server keeps by itself; another edit asks nothing of a backend from before."""
+    node.done("POST", f"{ALL}/testConnection", {**NEW, "properties": {"catalog-backend": backend}})
+    node.done("POST", ALL, {**NEW, "properties": {"catalog-backend": backend}})
+
+    edit = {"updates": [{"@type": "setProperty", "property": "p", "value": "1"}]}
+    made = node.done("PUT", f"{ALL}/side", edit)["catalog"]
+
+    assert made["properties"]["catalog-backend"] == backend
 
 
 def test_list_gives_names_or_everything(node: Node) -> None:

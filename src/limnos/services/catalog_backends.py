@@ -1,0 +1,49 @@
+"""Gravitino's property `catalog-backend` of Iceberg catalogs: which values a catalog of this server can have.
+
+May import `model`. Pure. In Gravitino it says where an Iceberg catalog keeps its tables. Here the server keeps them, and
+catalogs that show another system have providers of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import HIVE_PROVIDER, ICEBERG_PROVIDER, REST_PROVIDER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BACKEND: Final = "catalog-backend"
+URI: Final = "uri"
+_NATIVE: Final = ("jdbc", "memory")
+"""Backends that stand for a catalog with a store of its own, as this server's catalogs are."""
+_NATIVE_ADVICE: Final = f"leave out {BACKEND} and {URI}: this server keeps the tables of a {ICEBERG_PROVIDER} catalog itself"
+_PROVIDERS: Final[Mapping[str, str]] = {
+    "hive": f"provider {HIVE_PROVIDER}, with the property metastore.uris instead of {URI}",
+    "rest": f"provider {REST_PROVIDER}, with the same {URI}",
+}
+
+
+def check_backend(provider: str, properties: Mapping[str, str]) -> None:
+    """Refuse a backend that this server would ignore. Raises BadRequest, which names the provider to use instead."""
+    backend = properties.get(BACKEND, "").strip().lower()
+    if provider != ICEBERG_PROVIDER or not backend:
+        return
+    if backend in _PROVIDERS:
+        raise BadRequest(
+            f"Property {BACKEND}={backend}: a catalog of provider {ICEBERG_PROVIDER} shows no other system. To show one, use "
+            f"{_PROVIDERS[backend]}; for a catalog of this server, {_NATIVE_ADVICE}"
+        )
+    if backend not in _NATIVE:
+        raise BadRequest(f"Property {BACKEND}={backend[:100]} is not known: {_NATIVE_ADVICE}")
+    if properties.get(URI, "").strip():
+        raise BadRequest(
+            f"Property {URI}: the tables of a catalog with {BACKEND}={backend} are not kept there, but by this server; {_NATIVE_ADVICE}"
+        )
+
+
+def check_edited_backend(provider: str, properties: Mapping[str, str], *, edited: Mapping[str, str]) -> None:
+    """Check as `check_backend` does where an edit sets one of the two properties: catalogs from before keep theirs."""
+    if BACKEND in edited or URI in edited:
+        check_backend(provider, properties)
