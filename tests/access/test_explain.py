@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.access.actions import Action, parse_action, require_kind
+from limnos.access.actions import Action, require_kind
 from limnos.access.decide import decide
 from limnos.access.explain import describe, suggest
 from limnos.model.errors import BadRequest
@@ -93,18 +93,6 @@ def test_description_has_reasons_and_advice() -> None:
         "  missing OWNER on catalog main",
         "  -> Grant USE_CATALOG on catalog main to a role of u.",
     ]
-
-
-@pytest.mark.parametrize("text", ["table_load", "TABLE-LOAD", " Table_Load "])
-def test_actions_are_read_loosely(text: str) -> None:
-    """Case and dashes do not matter to people."""
-    assert parse_action(text) is Action.TABLE_LOAD
-
-
-def test_unknown_action_suggests_near_ones() -> None:
-    """A misspelt action names what may have been meant."""
-    with pytest.raises(BadRequest, match=r"did you mean .*table_load"):
-        parse_action("tabel_load")
 
 
 def test_action_on_another_kind_is_refused() -> None:

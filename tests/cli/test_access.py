@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+import pytest
+
+from limnos.access.actions import Action
 from tests.cli.conftest import Run
 from tests.client.fake import Fake
 
 EXPLAIN = "/api/limnos/v1/metalakes/lake/access/explain"
 ALLOWED = {"decision": {"allowed": True, "action": "table_load"}, "suggestions": []}
+REFUSED = {"decision": {"allowed": False, "action": "table_load"}, "suggestions": []}
+
+
+@pytest.mark.parametrize("document,code", [(ALLOWED, 0), (REFUSED, 7)])
+def test_a_refusal_has_an_exit_code_of_its_own(fake: Fake, limnos: Run, document: dict[str, object], code: int) -> None:
+    """A script tells yes from no, and no from a question that could not be asked; the explanation is printed either way."""
+    fake.on("POST", EXPLAIN, document)
+
+    done = limnos("access", "explain", "table_load", "main.raw.t")
+
+    assert done.code == code
+    assert isinstance(done.result, dict)
+    assert done.result["decision"]["allowed"] is (code == 0)
+
+
+def test_actions_are_listed_without_a_server(limnos: Run) -> None:
+    """Every action with the kinds that it is done to; without an action or the flag, the hint names the flag."""
+    done = limnos("access", "explain", "--actions")
+    nothing = limnos("access", "explain")
+
+    assert isinstance(done.result, list)
+    assert {row["action"]: row["kinds"] for row in done.result}["table_load"] == "table"
+    assert len(done.result) == len(Action)
+    assert nothing.code == 2
+    assert "limnos access explain --actions" in str(nothing.error["hint"])
 
 
 def test_a_chain_of_views_is_of_one_catalog(fake: Fake, limnos: Run) -> None:

@@ -28,15 +28,27 @@ METADATA = {
         {
             "schema-id": 1,
             "fields": [
-                {"name": "id", "type": "long", "required": True},
+                {"name": "id", "type": "long", "required": True, "doc": "number of the order"},
                 {"name": "tags", "type": {"type": "list"}, "required": False},
             ],
         },
     ],
     "default-spec-id": 0,
     "partition-specs": [{"spec-id": 0, "fields": [{"name": "day", "transform": "day"}]}],
-    "snapshots": [{}, {}],
+    "snapshots": [
+        {},
+        {
+            "snapshot-id": 9,
+            "summary": {
+                "operation": "append",
+                "total-records": "12",
+                "total-files-size": "345",
+                "total-data-files": "2",
+            },
+        },
+    ],
     "current-snapshot-id": 9,
+    "last-updated-ms": 1_767_225_600_000,
     "properties": {"owner": "ana"},
 }
 TABLE = {"metadata-location": "file:/w/1/m.json", "metadata": METADATA}
@@ -55,12 +67,17 @@ def is_table(fake: Fake, *levels: str) -> None:
 
 def test_ls_lists_catalogs(fake: Fake, limnos: Run) -> None:
     """Without a path `ls` lists the catalogs."""
-    fake.on("GET", f"{M}/catalogs?details=true", {"catalogs": [{"name": "main", "type": "relational"}]})
+    fake.on("GET", f"{M}/catalogs?details=true", {
+        "catalogs": [{"name": "main", "type": "relational", "provider": "lakehouse-iceberg", "comment": "sales"}]
+    })  # fmt: skip
 
-    done = limnos("ls")
+    done, table = limnos("ls"), limnos("ls", "--output", "table").out
 
     assert done.code == 0
-    assert done.result == [{"name": "main", "kind": "catalog", "path": ["main"]}]
+    told = {"name": "main", "kind": "catalog", "path": ["main"], "provider": "lakehouse-iceberg", "comment": "sales"}
+    assert done.result == [told]
+    assert "provider" in table
+    assert "sales" in table
 
 
 def test_ls_lists_metalakes(fake: Fake, limnos: Run) -> None:
@@ -124,7 +141,7 @@ def test_nothing_shown_steers_the_terminal(fake: Fake, limnos: Run, output: str)
         )
     ]  # fmt: skip
 
-    assert [done.code for done in shown] == [0, 0, 3, 0, 0]
+    assert [done.code for done in shown] == [0, 0, 3, 0, 7]
     assert all("owned" in done.out + done.err for done in shown)
     assert [done for done in shown if not harmless(done.out + done.err)] == []
     if output == "json":
@@ -174,8 +191,9 @@ def test_describe_namespace(fake: Fake, limnos: Run) -> None:
 
 
 def test_describe_table(fake: Fake, limnos: Run) -> None:
-    """A table is shown with its current columns, partitioning and place; JSON has the whole metadata."""
+    """A table is shown with its current columns, contents, owner and place; JSON has the whole metadata."""
     is_table(fake, "raw", "t")
+    fake.on("GET", f"{M}/owners/table/main.raw.t", {"owner": {"name": "ana", "type": "user"}})
 
     result = limnos("describe", "main.raw.t").result
     text = limnos("describe", "main.raw.t", "--output", "table").out
@@ -184,6 +202,13 @@ def test_describe_table(fake: Fake, limnos: Run) -> None:
     assert result["columns"] == {"id": "long required", "tags": "list"}
     assert result["partition_by"] == ["day (day)"]
     assert result["metadata"] == METADATA
+    told = {key: result[key] for key in ("rows", "size_bytes", "data_files", "last_change", "last_operation", "owner")}
+    assert told == {
+        "rows": 12, "size_bytes": 345, "data_files": 2, "last_change": "2026-01-01T00:00:00Z", "last_operation": "append",
+        "owner": "user ana",
+    }  # fmt: skip
+    assert result["column_comments"] == {"id": "number of the order"}
+    assert "id = number of the order" in text
     assert "id = long required" in text
     assert "metadata  " not in text
 

@@ -64,6 +64,21 @@ def test_the_layout_can_be_said(run: Run, tmp_path: Path) -> None:
     assert [row["name"] for row in run("lance", "ls", str(tmp_path), "--layout", "v0").result] == ["`a.lance`", "b"]
 
 
+def test_folders_that_are_no_tables_are_left_out_where_the_layout_is_guessed(run: Run, tmp_path: Path) -> None:
+    """Any directory of directories looks like one of layout v0: those without a table are told beside the list."""
+    for folder in ("written/_versions", "photos", "notes"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "declared").mkdir()
+    (tmp_path / "declared" / ".lance-reserved").touch()
+
+    done = run("lance", "ls", str(tmp_path))
+    stated = run("lance", "ls", str(tmp_path), "--layout", "v0")
+
+    assert [row["name"] for row in done.result] == ["declared", "written"]  # type: ignore[attr-defined]
+    assert "no Lance tables: notes, photos" in done.err
+    assert [row["name"] for row in stated.result] == ["declared", "notes", "photos", "written"]  # type: ignore[attr-defined]
+
+
 def test_import_registers_and_reports(fake: Fake, limnos: Run, root: Path) -> None:
     """Namespaces are made, one that is there stays; tables are registered or declared; a foreign folder is told, with exit code 1."""
     fake.on("POST", f"{SPACES}?parents=false", {"error": {"code": 409, "message": "there", "type": "x"}}, status=409)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from limnos.cli import pipeline_runs
+from limnos.pipeline.engine.differences import Difference
 from tests.cli.conftest import Run
 from tests.client.fake import Fake
 
@@ -61,7 +65,7 @@ def test_a_run_is_shown_whole(fake: Fake, limnos: Run) -> None:
 
 
 def test_options_of_a_run_are_shown_as_its_caller_would_write_them(fake: Fake, limnos: Run) -> None:
-    """Tables by their names; what is not set, and what a runner notes for a resume, is in the JSON alone."""
+    """Tables by their names, those that a step only might have written left out; what is not set, and what a runner notes for a resume, is in the JSON alone."""
     options = {
         "tables": [["main", "a", "t.u"], ["main", "b"]],
         "digests": {"a": "x1"},
@@ -69,12 +73,16 @@ def test_options_of_a_run_are_shown_as_its_caller_would_write_them(fake: Fake, l
         "full": False,
         "hold": True,
     }
-    fake.on("GET", f"{RUNS}/r-1", {**RUN, "options": options})
+    steps = [
+        {**STEP, "output": "main.a.`t.u`", "outputs": [{"table": ["main", "a", "t.u"]}, {"table": ["main", "kept"]}]},
+        {**STEP, "name": "b", "state": "waiting", "output": "main.c"},
+    ]
+    fake.on("GET", f"{RUNS}/r-1", {**RUN, "options": options, "steps": steps})
 
     table = limnos("pipeline", "show", "r-1", "--output", "table").out
     document = limnos("pipeline", "show", "r-1").result
 
-    assert "tables = main.a.`t.u`, main.b\n" in table
+    assert "tables = main.a.`t.u`, main.c, main.kept\n" in table
     assert "hold = yes" in table
     assert not any(word in table for word in ("digests", "pins", "full"))
     assert document["options"] == options
@@ -130,3 +138,20 @@ def test_a_backfill_publishes_run_after_run(limnos: Run, also: str) -> None:
 
     assert refused.code == 2
     assert "--backfill publishes one run before the next begins" in refused.err
+
+
+def test_rows_that_differ_are_shown_on_a_terminal_too(limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`diff --rows` prints the rows of each table below the counts; JSON has them in its document."""
+    sample = ({"_side": "added", "_times": 1, "id": 7},)
+    found = Difference(table="main.a.t", added=3, removed=0, changed=None, sample=sample)
+    same = Difference(table="main.a.u", added=0, removed=0, changed=0)
+    command = SimpleNamespace(diff_run=lambda *_, **__: (found, same), Spark=lambda **_: None)
+    monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
+
+    table = limnos("pipeline", "diff", "r-1", "--rows", "1", "--output", "table").out
+    document = limnos("pipeline", "diff", "r-1", "--rows", "1").result
+
+    assert "main.a.t: 1 of 3 rows that differ" in table
+    assert table.rstrip().splitlines()[-1].split() == ["added", "1", "7"]
+    assert "main.a.u:" not in table
+    assert [row["sample"] for row in document] == [list(sample), []]  # type: ignore[attr-defined]

@@ -119,6 +119,8 @@ def test_an_index_that_leads_out_is_refused(location: str) -> None:
         ("./my/dir3", "/here/my/dir3"),
         ("../up", "/up"),
         ("file:///my/dir/", "/my/dir"),
+        ("file:/my/dir/", "/my/dir"),
+        ("FILE:/my", "/my"),
     ],
 )
 def test_a_directory_is_a_uri_or_a_path(text: str, root: str) -> None:

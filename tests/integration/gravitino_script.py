@@ -80,7 +80,13 @@ def catalogs(lake: GravitinoClient) -> None:
         return lake.create_catalog(name, Catalog.Type.RELATIONAL, "lakehouse-iceberg", "c", properties)
 
     made = see("catalog-create", lambda: create("main"))
-    seen["catalog"] = [made.name(), made.type().name, made.provider(), made.comment(), made.properties()["catalog-backend"]]
+    seen["catalog"] = [
+        made.name(),
+        made.type().name,
+        made.provider(),
+        made.comment(),
+        made.properties()["catalog-backend"],
+    ]
     see("catalog-again", lambda: create("main"))
     see("catalog-bad", lambda: create("a.b"))
     create("other")

@@ -6,13 +6,12 @@ things that happen to need the same right today are two actions.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Self
 
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import APART, CONTAINERS, LEAVES, Kind
-from limnos.model.privileges import kind_word, shown
+from limnos.model.privileges import kind_word
 
 _SCOPES = (Kind.CATALOG, Kind.NAMESPACE)
 
@@ -189,16 +188,6 @@ class Action(StrEnum):
     JOB_RUN = "job_run", Kind.JOB_TEMPLATE
     JOB_LOAD = "job_load", Kind.JOB
     JOB_CANCEL = "job_cancel", Kind.JOB
-
-
-def parse_action(text: str) -> Action:
-    """Read an action's word, in any case and with dashes or underscores. Raises BadRequest with near misses."""
-    word = text.strip().lower().replace("-", "_")
-    try:
-        return Action(word)
-    except ValueError:
-        near = get_close_matches(word, [a.word for a in Action], n=4, cutoff=0.5) or ["table_load", "namespace_create"]
-        raise BadRequest(f"Unknown action '{shown(text)}'; did you mean {', '.join(near)}?") from None
 
 
 def require_kind(action: Action, kind: Kind) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.failures import ExitCode, UsageError
 from limnos.cli.output import Row, show_done, show_rows, visible
 from limnos.client.values import Decision, Explanation
 
@@ -22,7 +23,7 @@ ExplainedKind = Literal[
 
 @app.command
 def explain(
-    action: str,
+    action: str | None = None,
     path: str | None = None,
     /,
     *,
@@ -34,9 +35,14 @@ def explain(
             help="A view that it is read through, as main.raw.late; may be repeated, the outermost first.", negative=()
         ),
     ] = (),
+    actions: Annotated[
+        bool, Parameter(name="--actions", help="List all actions, and ask nothing.", negative=())
+    ] = False,
     common: Common = DEFAULTS,
-) -> None:
+) -> int:
     """Say whether something is allowed, and which roles, owners and denials decide it. Nothing is done.
+
+    The exit code is 0 where it is allowed and 7 where it is refused. `--actions` lists all that can be asked.
 
     Parameters
     ----------
@@ -45,12 +51,27 @@ def explain(
     path
         To what, as `main.raw.nyc.flights`, or a role's or user's name; without it, to the metalake.
     """
+    if actions:
+        _list_actions(common)
+        return int(ExitCode.OK)
+    if action is None:
+        raise UsageError("say which action to explain", hint="limnos access explain --actions")
     with common.client() as client:
         found = client.access.explain(action, path or (), user=for_, kind=kind, through=through)
     if common.shape == "json":
         show_done("", _document(found), shape="json")
     else:
         _print(found)
+    return int(ExitCode.OK if found.decision.allowed else ExitCode.REFUSED)
+
+
+def _list_actions(common: Common) -> None:
+    from limnos.access.actions import Action
+
+    rows: list[Row] = [
+        {"action": action.word, "kinds": ", ".join(kind.word for kind in sorted(action.kinds))} for action in Action
+    ]
+    show_rows(rows, ["action", "kinds"], shape=common.shape)
 
 
 def _document(found: Explanation) -> Row:

@@ -5,10 +5,16 @@ May import `client` and `names`. Must not know how maps are printed.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from limnos.cli.output import Row
 from limnos.client import ArgumentError, Client, ClientError, NotFoundError, RefusedError
 from limnos.client.values import Audit, Json, Parts
 from limnos.names import display
+
+_TIME_MS_MAX = 253_402_300_800_000
+"""The year 10000, which no time of ours reaches."""
+_OWNED = ("catalog", "namespace", "table", "view", "topic", "fileset", "model")
 
 
 def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
@@ -23,7 +29,7 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
             **_audit(metalake.audit),
         }
     if kind == "catalog":
-        return _catalog(client, path) | _protection(client, path, kind=kind)
+        return _catalog(client, path) | _owner(client, path, kind=kind) | _protection(client, path, kind=kind)
     try:
         found = _FOUND[kind](client, path)
     except (NotFoundError, RefusedError):
@@ -31,7 +37,7 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
         if kind not in ("namespace", "table", "view") or not 1 < len(parts) < 4 or not client.schemas.holding(parts[0]):
             raise
         found = _shown(client, tuple(parts))
-    return found | _protection(client, path, kind=kind)
+    return found | _owner(client, path, kind=kind) | _protection(client, path, kind=kind)
 
 
 def _namespace(client: Client, path: str) -> dict[str, object]:
@@ -103,6 +109,17 @@ def _source_column(column: Json) -> str:
     kind = column.get("type")
     word = str(kind.get("catalogString") or kind.get("type")) if isinstance(kind, dict) else str(kind)
     return word if column.get("nullable", True) else f"{word} required"
+
+
+def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
+    """Tell the owner, where the caller may know who it is."""
+    if kind not in _OWNED:
+        return {}
+    try:
+        found = client.owners.get(path, kind=kind)
+    except (ClientError, ArgumentError):
+        return {}
+    return {} if found is None else {"owner": f"{found.type.lower()} {found.name}"}
 
 
 def _protection(client: Client, path: str, *, kind: str) -> dict[str, object]:
@@ -184,7 +201,9 @@ def _table(client: Client, path: str) -> dict[str, object]:
         "metadata_location": table.metadata_location,
         "current_snapshot": metadata.get("current-snapshot-id"),
         "snapshots": len(_items(metadata, "snapshots")),
+        **_contents(metadata),
         "columns": _columns(metadata, metadata.get("current-schema-id")),
+        "column_comments": _column_comments(metadata, metadata.get("current-schema-id")),
         "partition_by": _partitions(metadata),
         "properties": metadata.get("properties") or {},
         "metadata": metadata,
@@ -207,12 +226,45 @@ def _view(client: Client, path: str) -> dict[str, object]:
         "version": metadata.get("current-version-id"),
         "versions": len(_items(metadata, "versions")),
         "columns": _columns(metadata, current.get("schema-id")),
+        "column_comments": _column_comments(metadata, current.get("schema-id")),
+        "last_change": _time(current.get("timestamp-ms")),
         "default_catalog": current.get("default-catalog"),
         "default_namespace": current.get("default-namespace"),
         "sql": {str(one.get("dialect")): one.get("sql") for one in _items(current, "representations")},
         "properties": metadata.get("properties") or {},
         "metadata": metadata,
     }
+
+
+def _contents(metadata: Json) -> dict[str, object]:
+    """Rows, bytes and files of the current snapshot as its summary has them, and when and how the table last changed."""
+    current = metadata.get("current-snapshot-id")
+    snapshot = next((one for one in _items(metadata, "snapshots") if one.get("snapshot-id") == current), {})
+    summary = snapshot.get("summary")
+    told = summary if isinstance(summary, dict) else {}
+    return {
+        "rows": _number(told.get("total-records")),
+        "size_bytes": _number(told.get("total-files-size")),
+        "data_files": _number(told.get("total-data-files")),
+        "last_change": _time(metadata.get("last-updated-ms")),
+        "last_operation": told.get("operation"),
+    }
+
+
+def _number(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and text.isdecimal() else None
+
+
+def _time(at_ms: object) -> str | None:
+    """Write a time of a metadata file as the server writes its own; None for what is none."""
+    if not isinstance(at_ms, int) or not 0 <= at_ms < _TIME_MS_MAX:
+        return None
+    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _column_comments(metadata: Json, schema_id: object) -> dict[str, str]:
+    schema = next((one for one in _items(metadata, "schemas") if one.get("schema-id") == schema_id), {})
+    return {str(field.get("name")): str(field["doc"]) for field in _items(schema, "fields") if field.get("doc")}
 
 
 def _columns(metadata: Json, schema_id: object) -> dict[str, str]:

@@ -29,6 +29,8 @@ class ExitCode(IntEnum):
     DENIED = 4
     CONFLICT = 5
     UNAVAILABLE = 6
+    REFUSED = 7
+    """`access explain` alone: the question was answered, and the answer is no."""
     INTERRUPTED = 130
 
 

@@ -16,7 +16,7 @@ from cyclopts import App, Parameter
 from limnos.cli.common import DEFAULTS, Common, Property, properties_of
 from limnos.cli.describe import lance_columns
 from limnos.cli.failures import StoppedError, UsageError
-from limnos.cli.output import Format, Row, format_of, show_fields, show_rows
+from limnos.cli.output import Format, Row, format_of, show_fields, show_rows, visible
 from limnos.cli.rooms import room
 from limnos.client import Client, ClientError, ConflictError
 from limnos.client.values import Parts
@@ -93,9 +93,24 @@ def ls(
     entries = (
         [each for each in found.all_tables() if each.levels[: len(levels)] == levels] if all else found.tables(levels)
     )
+    entries = _written(found, entries) if way.layout is None else entries
     show_rows(
         [*rows, *(_table_row(found, each) for each in entries)], ["name", "kind", "location"], shape=_shape(output)
     )
+
+
+def _written(found: Directory, entries: list[Entry]) -> list[Entry]:
+    """Leave out folders that hold no Lance table, where it was only guessed that each folder is one."""
+    rules = room("limnos.formats.lance", extra=_EXTRA)
+    if found.layout is not rules.Layout.V0:
+        return entries
+    folders = [entry.folder for entry in entries]
+    tables = found.storage.marked(folders, rules.VERSIONS) | found.storage.marked(folders, rules.RESERVED)
+    others = [folder for folder in folders if folder not in tables]
+    if others:
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        print(visible(f"no Lance tables: {', '.join(others[:3])}{more}; --layout v0 lists them too"), file=sys.stderr)
+    return [entry for entry in entries if entry.folder in tables]
 
 
 @app.command

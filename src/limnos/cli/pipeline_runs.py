@@ -185,7 +185,7 @@ def diff(
     run_id: str,
     /,
     *,
-    rows: Annotated[int, Parameter(help="Show so many of the rows that differ, per table (JSON).")] = 0,
+    rows: Annotated[int, Parameter(help="Show so many of the rows that differ, per table.")] = 0,
     master: Master = LOCAL,
     connect: Connect = None,
     common: Common = DEFAULTS,
@@ -201,6 +201,14 @@ def diff(
     found = command.diff_run(run_id, door=_door(common), spark=command.Spark(master=master, connect=connect), rows=rows)
     columns = ["table", "added", "removed", "changed", "columns_added", "columns_removed"]
     show_rows([asdict(each) for each in found], columns, shape=common.shape, empty="no table differs")
+    for each in found if common.shape == "table" else ():
+        if each.sample:
+            print(
+                visible(
+                    f"\n{each.table}: {len(each.sample)} of {each.added + each.removed + 2 * (each.changed or 0)} rows that differ"
+                )
+            )
+            show_rows(each.sample, list(each.sample[0]), shape="table", verbatim=True)
 
 
 def _command() -> ModuleType:

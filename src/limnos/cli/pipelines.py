@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = App(name="pipeline")
 State = Literal["running", "cancelling", "lost", "held", "failed", "cancelled", "discarded", "published"]
 Limit = Annotated[int, Parameter(help="At most so many.")]
-_OWN_NOTES = ("digests", "new", "pins")
+_OWN_NOTES = ("digests", "new", "outputs", "pins")
 """Options of a run that its runner keeps for a resume."""
 
 
@@ -84,10 +84,20 @@ def _without_parts(run: Run) -> dict[str, object]:
 def _for_people(run: Run) -> dict[str, object]:
     """Return a run's fields, with its options spelled as its caller would; what the runner notes for itself is in the JSON alone."""
     options = {key: value for key, value in run.options.items() if key not in _OWN_NOTES and value}
-    tables = options.get("tables")
-    if isinstance(tables, list):
-        options["tables"] = [display.render(path) if isinstance(path, list) else path for path in tables]
+    if isinstance(options.get("tables"), list):
+        options["tables"] = _tables(run)
     return {**_without_parts(run), "options": options, "phases_s": _phases(run.phases_s)}
+
+
+def _tables(run: Run) -> list[str]:
+    """Name the steps' tables, and those that rows were kept aside in: what a step may write besides is not there."""
+    written = [
+        display.render(tuple(map(str, table)))
+        for step in run.steps
+        for each in step.outputs
+        if isinstance(table := each.get("table"), list)
+    ]
+    return list(dict.fromkeys([*(step.output for step in run.steps if step.output), *written]))
 
 
 def _phases(seconds: Mapping[str, float]) -> str:

@@ -35,7 +35,8 @@ def ls(path: str | None = None, /, *, kind: KindFlag = None, common: Common = DE
         raise UsageError(f"a {kind} has nothing in it to be listed", hint=hint)
     with common.client() as client:
         rows = _children(client, path, kind)
-    show_rows(rows, ["name", "kind"], shape=common.shape)
+    further = [key for key in ("provider", "comment") if any(row.get(key) for row in rows)]
+    show_rows(rows, ["name", "kind", *further], shape=common.shape)
 
 
 def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
@@ -127,7 +128,10 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
     if kind == "metalake":
         return [{"name": found.name, "kind": "metalake", "path": []} for found in client.metalakes.list()]
     if path is None:
-        return [_row((found.name,), "catalog") for found in client.catalogs.list()]
+        return [
+            {**_row((found.name,), "catalog"), "provider": found.provider, "comment": found.comment}
+            for found in client.catalogs.list()
+        ]
     parts = display.parse(path)
     missing: ClientError | None = None
     rows: list[Row] = []

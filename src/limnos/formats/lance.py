@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 MANIFEST: Final = "__manifest"
 """The folder of the index of a V2 directory, which is a Lance table itself."""
 SUFFIX: Final = ".lance"
+VERSIONS: Final = "_versions"
+"""The folder that every Lance table has once it was written."""
 RESERVED: Final = ".lance-reserved"
 """A file in a table's folder: the name is taken, and nothing was written yet."""
 DEREGISTERED: Final = ".lance-deregistered"
 """A file in a table's folder: it is no table of this directory any more, though its files are there."""
-OWN_FOLDERS: Final = frozenset({"data", "_versions", "_indices", "_deletions", "_transactions", "_refs", "tree"})
+OWN_FOLDERS: Final = frozenset({"data", VERSIONS, "_indices", "_deletions", "_transactions", "_refs", "tree"})
 """What Lance makes in a table's folder."""
 SEPARATOR: Final = "$"
 """Joins the names of an identifier in the index."""
@@ -36,6 +38,8 @@ NAMES_MAX: Final = 100
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9$._-]")
 """What means something else in a URI, or in a shell."""
 _UNFIT: Final = re.compile(r"[/%?#]")
+_FILE: Final = re.compile(r"file:/(?!/)", re.IGNORECASE)
+"""A local path as Java writes its URI, with a single slash."""
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
@@ -162,6 +166,8 @@ def root_of(text: str, *, here: str) -> str:
     """Return a directory's URI or absolute path, without a slash at the end; a relative path is one of `here`. Raises BadRequest."""
     if not text:
         raise BadRequest("Say which directory: a path, or a URI such as s3://bucket/prefix")
+    if _FILE.match(text):
+        return f"/{text[len('file:') :].strip('/')}"
     if _SCHEME.match(text):
         scheme, _, rest = text.partition("://")
         return f"/{rest.strip('/')}" if scheme.lower() == "file" else f"{scheme}://{rest.rstrip('/')}"

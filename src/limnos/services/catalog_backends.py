@@ -18,7 +18,9 @@ BACKEND: Final = "catalog-backend"
 URI: Final = "uri"
 _NATIVE: Final = ("jdbc", "memory")
 """Backends that stand for a catalog with a store of its own, as this server's catalogs are."""
-_NATIVE_ADVICE: Final = f"leave out {BACKEND} and {URI}: this server keeps the tables of a {ICEBERG_PROVIDER} catalog itself"
+_NATIVE_ADVICE: Final = (
+    f"leave out {BACKEND} and {URI}: this server keeps the tables of a {ICEBERG_PROVIDER} catalog itself"
+)
 _PROVIDERS: Final[Mapping[str, str]] = {
     "hive": f"provider {HIVE_PROVIDER}, with the property metastore.uris instead of {URI}",
     "rest": f"provider {REST_PROVIDER}, with the same {URI}",

@@ -65,7 +65,11 @@ def test_a_backend_elsewhere_is_refused_and_never_ignored(node: Node, properties
     for answer in answers:
         assert told(answer)[1:] == (1001, "IllegalArgumentException")
         assert words in answer["message"]
-    assert [answer.status for answer in answers] == [400, 200, 400]  # a test that failed is told in an answer of its own
+    assert [answer.status for answer in answers] == [
+        400,
+        200,
+        400,
+    ]  # a test that failed is told in an answer of its own
     assert node.get(f"{ALL}/other").status == 404
     assert "catalog-backend" not in node.get(f"{ALL}/side").json()["catalog"]["properties"]
 

@@ -29,3 +29,20 @@ def test_drawing_is_one_element_with_rows_on_its_edges() -> None:
 
     assert sorted(filter(None, texts)) == ["1 & 2", "1,234", "5", "7", "a.csv", "b<.csv", "mart", "raw.a", "raw.b"]
     assert sum(1 for _ in root.iter("path")) == len(EDGES)
+
+
+def test_texts_end_inside_of_their_boxes() -> None:
+    """The widest name and the widest note decide how wide boxes are; edges begin at the side of a box."""
+    names = ["raw.a_name_that_is_much_longer_than_most_names_are", "raw.b"]
+    note = "1,234,567 rows, 12 of them kept aside in another table, in 12.5 s"
+    root = ET.fromstring(drawing([Edge(*names, 5)], notes={"raw.b": note}))
+    boxes = [(float(node.attrib["x"]), float(node.attrib["width"])) for node in root.iter("rect")]
+
+    for text in (node for node in root.iter("text") if node.attrib.get("class") != "rows"):
+        left = float(text.attrib["x"])
+        size = 6.5 if text.attrib.get("class") == "note" else 8  # of a letter, as browsers draw them
+        (box,) = [(x, width) for x, width in boxes if x <= left <= x + width]
+        assert left + size * len(text.text or "") < box[0] + box[1]
+    (path,) = root.iter("path")
+    assert path.attrib["d"].startswith(f"M{boxes[0][0] + boxes[0][1]:.0f} ")
+    assert float(root.attrib["viewBox"].split()[2]) >= boxes[1][0] + boxes[1][1]

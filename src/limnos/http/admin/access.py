@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.access.actions import parse_action
+from limnos.access.words import parse_action
 from limnos.http.admin.bodies import Body, names_of
 from limnos.http.refusals import decision_json, plain
 from limnos.http.request import Request

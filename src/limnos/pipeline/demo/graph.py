@@ -6,10 +6,14 @@ Job: values in, SVG out. May import the standard library only; it must not know 
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 190, 44, 110, 22, 12
+_WIDTH_MIN, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 190, 44, 110, 22, 12
+_PAD = 10
+_LETTER, _NOTE_LETTER = 9.0, 7.5
+"""More than the mean width of a letter in the report's fonts, so that every text ends inside of its box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +40,32 @@ def drawing(edges: Sequence[Edge], *, notes: Mapping[str, str]) -> str:
     levels = columns(edges)
     tallest = max((len(level) for level in levels), default=0)
     height = 2 * _MARGIN + tallest * (_HEIGHT + _GAP_Y)
-    width = 2 * _MARGIN + len(levels) * (_WIDTH + _GAP_X) - _GAP_X
+    names = [name for level in levels for name in level]
+    box = max([_WIDTH_MIN, *(_text_width(name, notes.get(name, "")) for name in names)])
+    width = 2 * _MARGIN + len(levels) * (box + _GAP_X) - _GAP_X
     places = {
-        name: _place(at, row, count=len(level), height=height)
+        name: _place(at, row, count=len(level), height=height, width=box)
         for at, level in enumerate(levels)
         for row, name in enumerate(level)
     }
-    lines = "".join(_line(edge, places) for edge in edges)
-    boxes = "".join(_box(name, place, note=notes.get(name, "")) for name, place in places.items())
+    lines = "".join(_line(edge, places, width=box) for edge in edges)
+    boxes = "".join(_box(name, place, note=notes.get(name, ""), width=box) for name, place in places.items())
     return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="Graph of the pipeline" class="graph">{lines}{boxes}</svg>'
 
 
-def _place(level: int, row: int, *, count: int, height: int) -> tuple[float, float]:
+def _text_width(name: str, note: str) -> int:
+    """The width of a box that holds both lines, in the drawing's units."""
+    return math.ceil(2 * _PAD + max(_LETTER * len(name), _NOTE_LETTER * len(note)))
+
+
+def _place(level: int, row: int, *, count: int, height: int, width: int) -> tuple[float, float]:
     step = (height - 2 * _MARGIN) / count
-    return _MARGIN + level * (_WIDTH + _GAP_X), _MARGIN + step * row + (step - _HEIGHT) / 2
+    return _MARGIN + level * (width + _GAP_X), _MARGIN + step * row + (step - _HEIGHT) / 2
 
 
-def _line(edge: Edge, places: Mapping[str, tuple[float, float]]) -> str:
+def _line(edge: Edge, places: Mapping[str, tuple[float, float]], *, width: int) -> str:
     (x1, y1), (x2, y2) = places[edge.start], places[edge.end]
-    x1, y1, y2 = x1 + _WIDTH, y1 + _HEIGHT / 2, y2 + _HEIGHT / 2
+    x1, y1, y2 = x1 + width, y1 + _HEIGHT / 2, y2 + _HEIGHT / 2
     bend = (x2 - x1) / 2
     path = f'<path d="M{x1:.0f} {y1:.0f}C{x1 + bend:.0f} {y1:.0f} {x2 - bend:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"/>'
     if edge.rows is None:
@@ -63,11 +74,11 @@ def _line(edge: Edge, places: Mapping[str, tuple[float, float]]) -> str:
     return f'{path}<text class="rows" x="{x:.0f}" y="{y:.0f}">{edge.rows:,}</text>'
 
 
-def _box(name: str, place: tuple[float, float], *, note: str) -> str:
+def _box(name: str, place: tuple[float, float], *, note: str, width: int) -> str:
     x, y = place
     first = y + (_HEIGHT / 2 + 5 if not note else 19)
-    second = f'<text class="note" x="{x + 10:.0f}" y="{y + 35:.0f}">{html.escape(note)}</text>' if note else ""
+    second = f'<text class="note" x="{x + _PAD:.0f}" y="{y + 35:.0f}">{html.escape(note)}</text>' if note else ""
     return (
-        f'<rect x="{x:.0f}" y="{y:.0f}" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>'
-        f'<text x="{x + 10:.0f}" y="{first:.0f}">{html.escape(name)}</text>{second}'
+        f'<rect x="{x:.0f}" y="{y:.0f}" width="{width}" height="{_HEIGHT}" rx="6"/>'
+        f'<text x="{x + _PAD:.0f}" y="{first:.0f}">{html.escape(name)}</text>{second}'
     )
