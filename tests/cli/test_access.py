@@ -49,3 +49,44 @@ def test_a_chain_of_views_is_of_one_catalog(fake: Fake, limnos: Run) -> None:
         assert done.code == 2, other
         assert f"give its whole path, as main.{other}" in str(done.error["message"])
     assert len(fake.asked) == 1
+
+
+EXPLANATION = {
+    "decision": {
+        "allowed": False,
+        "action": "table_load",
+        "target": {"id": 5, "kind": "table", "name": "main.raw.t"},
+        "user": "ben",
+        "factors": [
+            {
+                "kind": "missing",
+                "privilege": "SELECT_TABLE",
+                "object": {"id": 5, "kind": "table", "name": "main.raw.t"},
+            },
+            {"kind": "allow", "privilege": "USE_CATALOG", "object": {"name": "main"}, "role": "r", "group": "staff"},
+        ],
+        "message": "needs SELECT_TABLE",
+    },
+    "suggestions": ["grant select_table on main.raw.t to a role of ben"],
+}
+
+
+def test_explain_shows_the_reasons(fake: Fake, limnos: Run) -> None:
+    """`access explain` shows verdict, factors and what would change it."""
+    fake.on("POST", EXPLAIN, EXPLANATION)
+
+    text = limnos("access", "explain", "table_load", "main.raw.t", "--for", "ben", "--output", "table").out
+    document = limnos("access", "explain", "table_load", "main.raw.t", "--for", "ben").result
+
+    assert fake.asked[0].body == {"user": "ben", "action": "table_load", "path": ["main", "raw", "t"]}
+    assert text.startswith("REFUSED: needs SELECT_TABLE\n")
+    assert "what would change it:\n  grant select_table" in text
+    assert isinstance(document, dict)
+    assert document["decision"]["target"] == "main.raw.t"
+    assert document["decision"]["factors"][1] == {
+        "kind": "allow",
+        "privilege": "USE_CATALOG",
+        "object": "main",
+        "role": "r",
+        "group": "staff",
+    }

@@ -146,6 +146,21 @@ def test_tables_that_are_read_must_be_there(server: LiveServer, admin: Client, n
     ]
 
 
+def test_a_catalog_of_lance_tables_is_refused(admin: Client) -> None:
+    """Nobody learns from Spark, when the run has begun, that a pipeline writes Iceberg tables alone."""
+    pipeline = read(
+        "pipeline: p\ncatalog: lance\nsteps:\n  a.t: {sql: SELECT 1 AS x}\n", file="p.yaml", directory=Path()
+    )
+
+    found = check(pipeline, client=admin)
+
+    assert not found.holds
+    assert [told.partition(", and pipelines")[0] for told in _told(found)] == [
+        "p.yaml:1:1: catalog 'lance' has provider lakehouse-generic"
+    ]
+    assert "Lance tables are written by Spark's data source" in _told(found)[0]
+
+
 def test_a_step_of_another_catalog_is_refused_by_name(admin: Client) -> None:
     """A namespace that is called like another catalog would be read as that catalog."""
     admin.catalogs.create("elsewhere")

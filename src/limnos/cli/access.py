@@ -1,6 +1,6 @@
 """`access explain`: why somebody may do something, or not.
 
-May import `client` and this room. The reasons are the server's; here they are only laid out.
+May import `client`, this room and the words of `access`. The reasons are the server's; here they are only laid out.
 """
 
 from __future__ import annotations

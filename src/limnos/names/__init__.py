@@ -16,7 +16,6 @@ from limnos.names import (
     lance,
     logical,
     percent,
-    physical,
 )
 from limnos.names.dataverse import DataverseName, check_object_name
 from limnos.names.errors import InvalidName, Reason
@@ -59,5 +58,4 @@ __all__ = [
     "lance",
     "logical",
     "percent",
-    "physical",
 ]

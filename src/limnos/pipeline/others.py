@@ -14,6 +14,7 @@ from limnos.client.errors import ClientError, DeniedError, NotFoundError
 from limnos.names import display
 from limnos.pipeline.aside import QUARANTINE, beside, tables_of
 from limnos.pipeline.problems import InvalidPipeline, Problem
+from limnos.pipeline.rights import unwritable
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -36,8 +37,8 @@ def declared_by_others(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def require_own_tables(client: Client, pipeline: Pipeline) -> None:
-    """Raise InvalidPipeline where another pipeline declares one of its tables."""
-    if problems := tuple(declared_by_others(client, pipeline)):
+    """Raise InvalidPipeline where another pipeline declares one of its tables, or its catalog holds none that Spark writes."""
+    if problems := (*unwritable(client, pipeline), *declared_by_others(client, pipeline)):
         raise InvalidPipeline(problems)
 
 

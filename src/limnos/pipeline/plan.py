@@ -22,7 +22,7 @@ from limnos.pipeline.marks import INPUTS, head_of, inputs_of, mark_of
 from limnos.pipeline.others import declared_by_others
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.reads import Reads, all_reads, tables
-from limnos.pipeline.rights import Found, Missing, absent, catalog_unseen, look_up, missing, written
+from limnos.pipeline.rights import Found, Missing, absent, catalog_unseen, look_up, missing, unwritable, written
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -89,6 +89,8 @@ def check(
     """
     catalogs = frozenset(one.name for one in client.catalogs.list()) if client is not None else frozenset()
     problems = _foreign(pipeline, catalogs)
+    if client is not None:
+        problems = (*problems, *unwritable(client, pipeline))
     try:
         reads, unchecked = _reads(pipeline, spark, catalogs=catalogs)
         levels = order(pipeline, tables(reads)) if reads is not None else order(pipeline, {})

@@ -1,7 +1,7 @@
 """What a run's caller may do, asked of the server before anything is written, and the grants that are missing.
 
 Job: for each table that a pipeline reads or makes, whether it is there and whether the caller may do with it what a run
-does; for each right that lacks, the `limnos grant` line that gives it. May import `client`, `names` and this room's values;
+does; for each right that lacks, the `limnos grant` line that gives it. May import `client`, `model`, `names` and this room's values;
 it must not know of Spark. It asks for explanations and does nothing.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
+from limnos.model.kinds import FEDERATED, GENERIC_PROVIDER, ICEBERG_PROVIDER
 from limnos.names import display
 from limnos.pipeline.aside import tables_of
 from limnos.pipeline.declaration import Parts, Pipeline
@@ -157,6 +158,25 @@ def catalog_unseen(client: Client, catalog: str) -> Problem | Missing:
     if not said.decision.allowed:
         return Missing(table=(catalog,), needed_for="see, if it is there,", grants=_lines(said))
     return Problem(f"there is no catalog '{catalog}' in this metalake: make it, or name another one")
+
+
+def unwritable(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
+    """A catalog whose tables no step can write: runs write branches of Iceberg tables."""
+    try:
+        provider = client.catalogs.get(pipeline.catalog).provider
+    except (DeniedError, NotFoundError):
+        return  # what is missing then is told with the rights
+    if provider not in FEDERATED and provider != ICEBERG_PROVIDER:
+        lance = (
+            " Lance tables are written by Spark's data source of limnos.lance, in a job."
+            if provider == GENERIC_PROVIDER
+            else ""
+        )
+        yield Problem(
+            f"catalog '{pipeline.catalog}' has provider {provider}, and pipelines write Iceberg tables alone: name a catalog of "
+            f"provider {ICEBERG_PROVIDER}.{lance}",
+            pipeline.at,
+        )
 
 
 def _to_run(client: Client, pipeline: Pipeline) -> Iterator[Missing]:

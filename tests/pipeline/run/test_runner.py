@@ -13,7 +13,7 @@ from limnos.client import Client
 from limnos.client.errors import NoSpaceError, NotFoundError
 from limnos.model.errors import CommitConflict
 from limnos.pipeline.context import StepContext, branches_prefix
-from limnos.pipeline.declaration import Step
+from limnos.pipeline.declaration import Sql, Step
 from limnos.pipeline.failures import DataBroken, StepAway, StepDenied, StepFailed
 from limnos.pipeline.outcomes import Branch, Finding, Outcome
 from limnos.pipeline.problems import InvalidPipeline
@@ -508,6 +508,20 @@ def test_a_table_that_another_pipeline_declares_is_refused_before_anything_is_wr
     assert again.engine.carried == []
     assert scene.client.runs.load(failed.run).attempt == 1
     assert f"new_{scene.space}" not in {each.name for each in scene.client.pipelines.list()}
+
+
+def test_a_catalog_without_iceberg_tables_is_refused_before_anything_is_written(scene: Scene) -> None:
+    """A run into a Lance catalog ends in its first look, and says what to do."""
+    step = Step(table=("lance", scene.space, "a"), body=Sql(text=""))
+    pipeline = replace(scene.pipeline(), catalog="lance", steps=(step,))
+
+    with pytest.raises(
+        InvalidPipeline, match="catalog 'lance' has provider lakehouse-generic, and pipelines write Iceberg"
+    ):
+        scene.run(pipeline)
+
+    assert scene.engine.carried == []
+    assert pipeline.name not in {each.name for each in scene.client.pipelines.list()}
 
 
 def test_the_second_of_two_runs_may_wait(scene: Scene) -> None:
