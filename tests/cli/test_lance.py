@@ -104,6 +104,21 @@ def test_import_registers_and_reports(fake: Fake, limnos: Run, root: Path) -> No
     ]
 
 
+def test_an_import_that_is_refused_whole_leaves_no_namespace(fake: Fake, limnos: Run, root: Path) -> None:
+    """Namespaces that it made are dropped again, the innermost first; one that was there before stays."""
+    refused = {"error": "Location is not within the allowed roots", "code": 13}
+    fake.on("POST", f"{SPACES}?parents=false", {"error": {"code": 409, "message": "there", "type": "x"}}, status=409)
+    fake.on("POST", f"{SPACES}?parents=false", {"namespace": ["ml", "text"], "properties": {}})
+    fake.on("POST", f"{TABLE}text%24docs/declare{QUERY}", refused, status=400)
+    fake.on("POST", f"{TABLE}top/register{QUERY}", refused, status=400)
+    fake.on("DELETE", f"{SPACES}/ml%1Ftext", None, status=204)
+
+    done = limnos("lance", "import", str(root), "--into", "lance.ml")
+
+    assert done.code == 1
+    assert [asked.target for asked in fake.asked if asked.method == "DELETE"] == [f"{SPACES}/ml%1Ftext"]
+
+
 def test_a_dry_run_sends_nothing(fake: Fake, limnos: Run, root: Path) -> None:
     """It lists what would be done."""
     done = limnos("lance", "import", str(root), "--into", "lance.ml", "--dry-run")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -162,9 +163,10 @@ def import_tables(
     found, home = way.open(root), display.parse(into)
     entries = found.all_tables()
     with common.client() as client:
-        if not dry_run:
-            _make_namespaces(client, home, found=found, entries=entries)
+        made = [] if dry_run else _make_namespaces(client, home, found=found, entries=entries)
         rows = [_imported(client, each, found=found, home=home, dry_run=dry_run) for each in entries]
+        if all(row["done"] == "failed" for row in rows):
+            _drop_namespaces(client, made)
     show_rows(rows, ["name", "done", "location", "why"], shape=common.shape, empty="no tables")
     return 1 if any(row["done"] == "failed" for row in rows) else 0
 
@@ -245,8 +247,9 @@ def _plain(fields: bytes) -> object:
     return msgspec.json.decode(fields)
 
 
-def _make_namespaces(client: Client, home: Parts, *, found: Directory, entries: list[Entry]) -> None:
-    """Make the namespaces that tables go to, those of the target too; one that is there stays as it is."""
+def _make_namespaces(client: Client, home: Parts, *, found: Directory, entries: list[Entry]) -> list[Parts]:
+    """Make the namespaces that tables go to, those of the target too; one that is there stays. Returns the made ones."""
+    made: list[Parts] = []
     inside = sorted({entry.levels[:end] for entry in entries for end in range(1, len(entry.levels))})
     above: list[tuple[Parts, dict[str, str]]] = [(home[:end], {}) for end in range(2, len(home) + 1)]
     for path, properties in [*above, *(((*home, *levels), found.properties(levels)) for levels in inside)]:
@@ -254,6 +257,15 @@ def _make_namespaces(client: Client, home: Parts, *, found: Directory, entries: 
             client.namespaces.create(path, properties=properties)
         except ConflictError:
             continue
+        made.append(path)
+    return made
+
+
+def _drop_namespaces(client: Client, made: list[Parts]) -> None:
+    """Drop the namespaces of an import that was refused whole, the innermost first; one that somebody uses by now stays."""
+    for path in reversed(made):
+        with suppress(ClientError):
+            client.namespaces.drop(path)
 
 
 def _imported(client: Client, entry: Entry, *, found: Directory, home: Parts, dry_run: bool) -> dict[str, object]:
@@ -263,7 +275,7 @@ def _imported(client: Client, entry: Entry, *, found: Directory, home: Parts, dr
         row["location"] = location = found.location(entry)
         is_declared = found.is_declared(entry)
         if dry_run:
-            return {**row, "done": "nothing", "why": "--dry-run"}
+            return {**row, "done": "nothing", "why": "--dry-run: the server was not asked"}
         send = client.lance.declare if is_declared else client.lance.register
         row["location"] = send(path, location=location, properties=entry.properties)
     except ConflictError as error:
