@@ -67,7 +67,7 @@ def server(place: Place, _stack: ExitStack) -> str:
         expect(running.run("describe", "main.a.t"), "long")
         expect(running.run("sql", "--command", "select value 1 + 1"), "2")
         expect(running.run("storage", "check", "main"), "passed")
-        expect(running.run("sql", "--command", "select value count(*) from a.t", code=1), "pip install 'limnos[spark]'")
+        expect(running.run("sql", "--command", "select value count(*) from a.t", code=6), "pip install 'limnos[spark]'")
         expect(running.run("export", "out.jsonl", "--format", "json"), "")
         expect(place.run("server", "backup", "copy", "--data", "data"), "whole")
     expect(place.run("server", "restore", "copy", "--data", "data"), "is the store")

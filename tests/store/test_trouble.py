@@ -7,12 +7,13 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import asyncpg
 import psycopg
 import pytest
 
 from limnos.model.errors import BadRequest, StateUnknown, Unavailable
 from limnos.model.permits import upkeep_permit
-from limnos.store import postgres, sqlite
+from limnos.store import postgres, sqlite, trouble
 from limnos.store.changes import UNKNOWN, Moved
 from limnos.store.nodes import node_read
 from limnos.store.postgres import PostgresStore
@@ -407,3 +408,23 @@ def test_database_that_is_not_there() -> None:
     told = asyncio.run(ask())
 
     assert [type(each) for each in told] == [Unavailable] * 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        psycopg.OperationalError('connection to server at "h" failed: FATAL:  sorry, too many clients already'),
+        psycopg.OperationalError(
+            "FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute"
+        ),
+        asyncpg.TooManyConnectionsError("sorry, too many clients already"),
+    ],
+)
+def test_a_database_without_a_connection_left_is_told_as_such(error: psycopg.Error | asyncpg.PostgresError) -> None:
+    """It answers: nobody looks for a broken network, and who runs it is told what to set."""
+    told = [trouble.unreachable(error).message]
+    if isinstance(error, psycopg.Error):
+        told.append(trouble.refused(error).message)
+
+    assert [text for text in told if "does not answer" in text or "max_connections" not in text] == []
+    assert "does not answer" in trouble.unreachable(OSError("Connection refused")).message

@@ -19,6 +19,7 @@ from limnos.app.building import allowed_of, database_of, make_data_directory, op
 from limnos.app.certificates import certificates_of
 from limnos.app.engine_files import engine_notes
 from limnos.app.engines import has_engine
+from limnos.app.leaving import leave_now
 from limnos.app.listening import can_listen, listen, listen_together, url_of
 from limnos.app.packages import require_driver, require_packages
 from limnos.app.sealed import lacking_keys, place_of_keys, told_keys, warn_of_keys
@@ -44,7 +45,7 @@ log = get_logger("limnos.server")
 
 
 def start(settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit code."""
+    """Serve until SIGTERM or SIGINT; returns the exit code of several workers, and ends the process that serves alone."""
     _configure_logs(settings)
     with told(settings, database_of(settings)) as begun:
         require_packages(settings)
@@ -56,13 +57,13 @@ def start(settings: Settings) -> int:
             begun.is_over = True
             _announce(settings, groups[0])
 
-        if count > 1:
-            make_data_directory(settings)
-            migrate_store(database_of(settings))  # once, and here its trouble is told in full
-            settle_memory()
-            return Workers(settings, groups, announce, certificates).run()
-        serve(settings, groups[0], announce, certificates=certificates)
-    return 0
+        if count == 1:
+            serve(settings, groups[0], announce, certificates=certificates)
+            leave_now(0)
+        make_data_directory(settings)
+        migrate_store(database_of(settings))  # once, and here its trouble is told in full
+        settle_memory()
+        return Workers(settings, groups, announce, certificates).run()
 
 
 def _configure_logs(settings: Settings) -> None:

@@ -50,6 +50,11 @@ _DATABASES: tuple[tuple[str, str, str], ...] = (
     (r'role ".*" does not exist', "the database knows no such user", "make the user there with 'createuser NAME'"),
     (r"pg_hba\.conf", "the database's pg_hba.conf does not let this host or user in", "add a line for it there"),
     (
+        r"too many clients|too many connections|connection slots are reserved|no more connections allowed",
+        "the database has no connection left",
+        "raise max_connections there, or lower database.pool_max on other nodes",
+    ),
+    (
         r"resolve|translate host name|Name or service not known|nodename nor servname",
         "the host's name cannot be resolved",
         "mend the host in --database",

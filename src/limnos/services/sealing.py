@@ -55,7 +55,7 @@ class Keys:
         """Read the keys, and make the first one where this server makes them. Raises CannotStart."""
         if self.makes and self._file is not None and not keys_read(self._file):
             key_added(self._file, os.urandom(KEY_BYTES), only_first=True)
-            log.warning("a key that seals secrets was made: keep a copy of its file", file=str(self._file))
+            log.info("a key that seals secrets was made: keep a copy of its file", file=str(self._file))
         self._held = self._all()
 
     def renew(self) -> bool:

@@ -5,6 +5,8 @@ May import `model` and the two drivers.
 
 from __future__ import annotations
 
+import re
+
 import asyncpg
 import psycopg
 
@@ -19,11 +21,21 @@ LOST = (
 )  # fmt: skip
 REFUSED = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction)
 """Failures that concern a whole transaction and not one of its mutations."""
+NO_CONNECTION = "The database answers and has no connection left for this server (whoever runs it raises max_connections, or lowers database.pool_max)"
 _NOTHING = "nothing was changed: try again"
+_FULL = re.compile("too many clients|too many connections|connection slots are reserved|no more connections allowed")
+"""What PostgreSQL and poolers before it say of that; the driver gives a refused connection no code."""
+
+
+def is_full(error: BaseException) -> bool:
+    """Say whether the database refused a connection because it has as many as it takes."""
+    return isinstance(error, asyncpg.TooManyConnectionsError) or _FULL.search(str(error)) is not None
 
 
 def unreachable(error: BaseException) -> Unavailable:
-    """Say that a question got no answer."""
+    """Say that a question got no answer, or no connection to be asked on."""
+    if is_full(error):
+        return Unavailable(f"{NO_CONNECTION}: try again", cause=str(error))
     return Unavailable("The database does not answer: try again", cause=str(error) or repr(error))
 
 
@@ -38,6 +50,8 @@ def refused(error: psycopg.Error) -> Unavailable:
         text = f"The database has no room left ({said}); {_NOTHING} when it has"
     elif isinstance(error, psycopg.errors.QueryCanceled):
         text = f"The database gave up a statement of this write ({said}); {_NOTHING}"
+    elif is_full(error):
+        text = f"{NO_CONNECTION}; {_NOTHING}"
     else:
         text = f"The database does not answer; {_NOTHING}"
     kind = NoSpace if isinstance(error, psycopg.errors.DiskFull) else Unavailable
