@@ -32,6 +32,7 @@ WHOLE = {
     "LIMNOS_TEST_PLANS": "400",
     "LIMNOS_TEST_FAR_TABLES": "2000",
     "LIMNOS_TEST_EXPORT": "100000",
+    "LIMNOS_TEST_SECRETS": "all",
 }
 SUITES = (
     "tests/nodes",
@@ -45,6 +46,7 @@ SUITES = (
     "tests/http/iceberg/test_federated.py",
     "tests/http/gravitino/test_source_many.py",
     "tests/services/test_exchange.py",
+    "tests/cli/test_printed_secrets.py",
 )
 SPARK_SUITES = (
     "tests/pipeline/run",

@@ -1,6 +1,6 @@
 """Put the layers of settings together: flags over environment over one TOML file over defaults.
 
-May import `settings` of this room and the standard library. Must not know what a setting is for; it knows names,
+May import `settings` of this room, `model` and the standard library. Must not know what a setting is for; it knows names,
 origins and how to say what is wrong.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from limnos.config.settings import ConfigError, Settings, is_secret, keys
+from limnos.model.secrets import hide_secrets, passwords_of_url
 
 PREFIX = "LIMNOS__"
 
@@ -146,7 +147,7 @@ def _build(winners: Mapping[str, _Value], origins: Mapping[str, str]) -> Setting
 def _explain(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str]:
     for problem in error.errors(include_url=False):
         key = ".".join(str(part) for part in problem["loc"][:2])
-        text = problem["msg"].removeprefix("Value error, ")
+        text = hide_secrets(problem["msg"].removeprefix("Value error, "), passwords_of_url(str(problem["input"])))
         if key in origins:
             yield f"setting '{key}' ({origins[key]}): {text}{_got(problem['input'], kind=problem['type'], key=key)}"
         else:

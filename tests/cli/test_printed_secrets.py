@@ -1,0 +1,250 @@
+"""No command prints a secret that it was given, however it fails; what is foreseen is told without a traceback.
+
+Each command fails in one way here; with LIMNOS_TEST_SECRETS=all every command in every way.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import inspect
+import io
+import json
+import logging
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from limnos.cli import common, main
+from limnos.config.report import variable
+from limnos.telemetry import logs
+from tests.client.test_session import free_port
+from tests.config.test_secrets import PLANTED
+
+TOKEN = "lim_7_planted-token-of-a-caller"
+SECRETS = (TOKEN, "planted-flag", "planted-property", *(each for _, parts in PLANTED.values() for each in parts))
+WHOLE = os.environ.get("LIMNOS_TEST_SECRETS") == "all"
+Break = Callable[[pytest.MonkeyPatch, Path], list[str]]
+
+
+def commands() -> list[tuple[str, ...]]:
+    """Every command that does something, by its words."""
+    found: list[tuple[str, ...]] = []
+
+    def walk(app: App, words: tuple[str, ...]) -> None:
+        names = [name for name in app if not name.startswith("-")]
+        if not names or app.default_command is not None:
+            found.append(words)
+        for name in names:
+            walk(app[name], (*words, name))
+
+    for name in main.COMMANDS:
+        walk(main.build(name)[name], (name,))
+    return found
+
+
+COMMANDS = commands()
+
+
+def arguments(words: tuple[str, ...]) -> list[str]:
+    """Something for each argument that the command cannot do without."""
+    app = main.build(words[0])
+    for word in words:
+        app = app[word]
+    called = app.default_command
+    if called is None:
+        return []
+    needed = [
+        each
+        for each in inspect.signature(called).parameters.values()
+        if each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD} and each.default is each.empty
+    ]
+    return ["nowhere"] * len(needed)
+
+
+@pytest.fixture(autouse=True)
+def _logs() -> Iterator[None]:
+    """A command that sets up its log writes to the streams of this test alone."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logs._configure_least()
+
+
+@contextmanager
+def answering(answer: Callable[[BaseHTTPRequestHandler], tuple[int, bytes]]) -> Iterator[str]:
+    """A server that answers everything in one way."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+        def _answer(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            status, body = answer(self)
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = _answer  # noqa: N815 - as the library calls them
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def echo(asked: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+    """Fail, with everything in the answer that was sent."""
+    said = f"no: {asked.path} {dict(asked.headers)} postgresql://u:planted-password@h/d"
+    return 500, json.dumps(
+        {"code": 1002, "type": "RuntimeException", "message": said, "error": {"message": said, "code": 500}}
+    ).encode()
+
+
+@pytest.fixture(scope="module")
+def echoing() -> Iterator[str]:
+    """A server that repeats what it is sent."""
+    with answering(echo) as uri:
+        yield uri
+
+
+@pytest.fixture(scope="module")
+def babbling() -> Iterator[str]:
+    """A server that is none of ours, and repeats the credential."""
+    with answering(lambda asked: (200, f"<html>{asked.headers['authorization']}".encode())) as uri:
+        yield uri
+
+
+def _raise(error: Exception) -> Callable[..., object]:
+    def call(*_: object, **__: object) -> object:
+        raise error
+
+    return call
+
+
+def _both(patch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Let clients and settings fail, whichever a command asks for."""
+    patch.setattr(common.Common, "client", _raise(error))
+    patch.setattr("limnos.config.load", _raise(error))
+
+
+def _unforeseen(patch: pytest.MonkeyPatch, _folder: Path) -> list[str]:
+    _both(patch, KeyError(f"{TOKEN} planted-password"))
+    return []
+
+
+def _disk(patch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    _both(patch, OSError(errno.ENOSPC, f"No space left on device of {TOKEN}", str(folder)))
+    return []
+
+
+def _setting(name: str, value: str) -> Break:
+    def planted(patch: pytest.MonkeyPatch, _folder: Path) -> list[str]:
+        patch.setenv(name, value)
+        return []
+
+    return planted
+
+
+def _file(patch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    (folder / "profiles.json").write_text('{"used": "planted-property", "profiles": {"planted')
+    (folder / "profiles.json").chmod(0o600)
+    patch.setenv("LIMNOS_PROFILES", str(folder / "profiles.json"))
+    patch.delenv("LIMNOS_TOKEN")
+    patch.delenv("LIMNOS_URI")
+    return []
+
+
+def _directory(patch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    (folder / "file").write_text("x")
+    patch.setenv("LIMNOS__SERVER__DATA", str(folder / "file"))
+    return []
+
+
+def _words(*words: str) -> Break:
+    return lambda _patch, _folder: list(words)
+
+
+BREAKS: dict[str, Break] = {
+    "server away": _words(),
+    "unknown flag": _words("--databse=postgresql://ana:planted-password@h/d", "--tokn", "x", "--token=planted-flag"),
+    "too many words": _words("x", "x", "x", "x", "x", "postgresql://ana:planted-password@h/d"),
+    "wrong value": _words(
+        "--timeout", "postgresql://ana:planted-password@h/d", "--property", "s3.secret-access-key=planted-property"
+    ),
+    "two credentials": _words("--token", "planted-flag", "--user", "ana"),
+    "wrong setting": _setting("LIMNOS__DATABASE__POOL_MAX", "none"),
+    "wrong database": _setting("LIMNOS__DATABASE__URL", "postgresql://ana:planted-password/x@127.0.0.1:9/lake"),
+    "file in the way": _directory,
+    "broken file": _file,
+    "disk full": _disk,
+    "unforeseen": _unforeseen,
+    "server echoes": _words("ECHO"),
+    "server babbles": _words("BABBLE"),
+    "no TLS": _words("TLS"),
+}
+"""Ways in which commands fail: settings, words, files and servers that are wrong."""
+CASES = [(words, name) for words in COMMANDS for name in BREAKS]
+ALONE = {("demo",), ("spark", "jars")}
+"""Commands that need no server, settings or credential, and so fail by their words alone."""
+if not WHOLE:
+    CASES = [(words, list(BREAKS)[at % len(BREAKS)]) for at, words in enumerate(COMMANDS)]
+
+
+@pytest.mark.parametrize("words,how", CASES, ids=lambda each: " ".join(each) if isinstance(each, tuple) else each)
+def test_a_failing_command_prints_no_secret(  # noqa: PLR0917 - of pytest
+    words: tuple[str, ...],
+    how: str,
+    echoing: str,
+    babbling: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever a command says of a failure, to whichever stream, holds no secret; only what nobody foresaw has a traceback."""
+    if words in ALONE and how not in {"unknown flag", "too many words"}:
+        how = "unknown flag"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    for key, (value, _) in PLANTED.items():
+        monkeypatch.setenv(variable(key), value)
+    monkeypatch.setenv("LIMNOS_TOKEN", TOKEN)
+    monkeypatch.setenv("LIMNOS_URI", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("LIMNOS__SERVER__LISTEN", f"127.0.0.1:{free_port()}")
+    more = BREAKS[how](monkeypatch, tmp_path)
+    uris = {"ECHO": echoing, "BABBLE": babbling, "TLS": babbling.replace("http:", "https:")}
+    if more and more[0] in uris:
+        monkeypatch.setenv("LIMNOS_URI", uris[more.pop()])
+
+    code = main.main([*words, *arguments(words), *more])
+    if words == ("server", "start"):  # sockets that the end of the process would close
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
+
+    told = "".join(capfd.readouterr())
+    assert [secret for secret in SECRETS if secret in told] == []
+    assert ("Traceback" in told) <= (how == "unforeseen"), told
+    if how in {"unknown flag", "too many words", "unforeseen"}:
+        assert code != 0
+
+
+def test_every_command_is_tried() -> None:
+    """The walk finds the commands of every group."""
+    assert len(COMMANDS) > 90
+    assert {words[0] for words in COMMANDS} == set(main.COMMANDS)

@@ -1,0 +1,109 @@
+"""Secrets of settings: every one has the type that does not print, and whatever shows settings shows none."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from limnos.config import ConfigError, Loaded, load
+from limnos.config.report import rows, variable
+from limnos.config.secrets import secrets_of
+from limnos.config.settings import is_secret, keys, sections
+from limnos.model.secrets import Secret
+
+KEY = base64.b64encode(b"planted-" * 4).decode()
+PLANTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "database.url": ("postgresql://ana:planted-password@127.0.0.1:9/lake", ("planted-password",)),
+    "storage.keys": (KEY, (KEY,)),
+    "storage.named": (
+        json.dumps({"big": {"locations": "s3://b", "s3.region": "eu-1", "s3.secret-access-key": "planted-storage"}}),
+        ("planted-storage",),
+    ),
+}
+"""For each setting that holds secrets a value, and what of it is secret."""
+SHOWN = {"storage.key_file", "tls.key", "access.session_refresh_s"}
+"""Settings that sound like secrets: names of files, and times."""
+LOOKS_SECRET = re.compile(r"secret|passw|token|credential|(?:^|[._])keys?(?:$|_)|database\.url|dsn|private")
+
+
+def planted() -> Loaded:
+    """Settings with a secret in each that holds one."""
+    return load(flags={}, file=None, environ={variable(key): value for key, (value, _) in PLANTED.items()})
+
+
+def test_every_secret_setting_is_planted() -> None:
+    """A setting that gets the type of secrets is looked at here by itself."""
+    assert {key for key in keys() if is_secret(key)} == set(PLANTED)
+
+
+def test_what_sounds_secret_has_the_type() -> None:
+    """A setting with the name of a secret that prints its value is found."""
+    assert [key for key in keys() if LOOKS_SECRET.search(key) and not is_secret(key) and key not in SHOWN] == []
+
+
+def test_settings_show_no_secret() -> None:
+    """Neither `repr`, dumps nor the report hold one; they cannot be pickled."""
+    loaded = planted()
+    settings = loaded.settings
+    shown = [
+        repr(loaded),
+        str(settings),
+        f"{settings.database}",
+        settings.model_dump_json(),
+        str(settings.model_dump()),
+        str(rows(loaded)),
+    ]
+    secrets = [each for _, parts in PLANTED.values() for each in parts]
+
+    assert [each for text in shown for each in secrets if each in text] == []
+    assert all("***" in text for text in shown)
+    with pytest.raises(TypeError, match="reveal"):
+        pickle.dumps(settings)
+
+
+def test_the_texts_of_secrets_are_known() -> None:
+    """What logs must not hold is every secret, and nothing that is none, such as a region."""
+    found = secrets_of(planted().settings)
+
+    assert set(found) == {each for _, parts in PLANTED.values() for each in parts}
+
+
+@pytest.mark.parametrize("key", [key for key in keys() if key not in PLANTED])
+def test_a_password_in_a_url_is_refused_where_it_would_show(key: str) -> None:
+    """No setting whose value is shown takes one; the refusal does not repeat it."""
+    with pytest.raises(ConfigError) as refused:
+        load(flags={key: "https://ana:planted-password@h.example.com"}, file=None, environ={})
+
+    assert "planted-password" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "postgresql://ana:planted/password@h/d",
+        "mysql://ana:planted-password@h/d",
+        "ana:planted-password@h",
+        5,
+        ["planted-password"],
+    ],
+)
+def test_a_wrong_database_url_is_not_repeated(value: object) -> None:
+    """What is wrong with a URL is told without its password, and no exception behind the refusal holds it."""
+    with pytest.raises(ConfigError) as refused:
+        load(flags={"database.url": value}, file=None, environ={})
+
+    told = f"{refused.value}{refused.value.__cause__!r}"
+    assert not re.search(r"planted.password|planted", told)
+    assert refused.value.__suppress_context__
+
+
+def test_sections_have_no_default_secret() -> None:
+    """A default is documented, so it is none."""
+    defaults = [model.model_fields[name].default for model in sections().values() for name in model.model_fields]
+
+    assert [each for each in defaults if isinstance(each, Secret)] == []
