@@ -21,6 +21,7 @@ OWN = {
     "services/repeats.py": "what a request with a key was answered",
     "services/reports.py": "reports of clients, which change nothing",
     "services/runners.py": "that a run's process lives, and what its steps are at: its start and its end are told",
+    "services/restricted_reads.py": "files rewritten for restricted readers, which change nothing",
     "services/scan_plans.py": "plans of scans under way, which change nothing",
     "services/sqlpp_compaction.py": "tasks that look after datasets",
     "services/sqlpp_locking.py": "locks of statements",

@@ -27,6 +27,7 @@ LEFT_OUT = {
     "run_finding": "as the runs",
     "password": "credentials of this server",
     "run_step": "as the runs",
+    "restricted_read": "files rewritten for restricted readers, for an hour",
     "scan_plan": "plans of scans, for an hour",
     "sqlpp_lock": "locks of statements that run now",
     "sqlpp_lock_node": "nodes that hold such locks",

@@ -213,6 +213,8 @@ def defaults_of(settings: Settings, allowed: Allowed, *, storages: Storages) -> 
         scan_wait_s=settings.planning.wait_s,
         scan_keep_ms=settings.planning.keep_s * 1000,
         scan_plans_max=settings.planning.plans_max,
+        restricted_reader_bytes=settings.planning.restricted_bytes_per_reader,
+        restricted_table_bytes=settings.planning.restricted_bytes_per_table,
         sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
         clock_ahead_ms=int(settings.iceberg.clock_ahead_s * 1000),
         storages=storages,

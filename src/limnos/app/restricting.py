@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from limnos.files import Allowed, FileStore, is_local, is_within, read_within, store_for
+from limnos.files import Allowed, FileStore, delete_directory, is_local, is_within, read_within, store_for
 from limnos.formats.restricting.rewriting import Made, Shape, rewritten
 from limnos.model.errors import AlreadyExists, MissingFile, StorageFailed, Unsupported
 
@@ -38,19 +38,19 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def file_show(question: bytes) -> list[bytes]:
-    """Show a file, or tell what was shown of it a while ago: JSON of counts, bounds, `file-path` and size. Raises Unsupported, MissingFile."""
+    """Show a file, or tell what was shown of it a while ago: JSON of counts, bounds, `file-path` and size, and how many bytes were written. Raises Unsupported, MissingFile."""
     asked = msgspec.json.decode(question, type=Asked)
     store = store_for(asked.into, asked.properties)
     told_at = f"{asked.into}/{asked.name}.json"
     with suppress(MissingFile):
-        return [store.read(told_at)]
+        return [store.read(told_at), b"0"]
     made = _made(asked)
     told = dict(made.told)
     if made.data:
         location = f"{asked.into}/{asked.name}-{token_hex(4)}.parquet"
         store.write_new(location, made.data)
         told |= {"file-path": location, "file-size-in-bytes": len(made.data)}
-    return [_kept(store, told_at, told=told)]
+    return [_kept(store, told_at, told=told), b"%d" % len(made.data)]
 
 
 def _made(asked: Asked) -> Made:
@@ -96,5 +96,19 @@ def _bytes(asked: Asked, location: str) -> bytes:
         raise StorageFailed(words) from OSError(location)
 
 
-CHORES: Mapping[str, Callable[..., list[bytes]]] = {"restrict-file": file_show}
+class DeleteRequest(msgspec.Struct, frozen=True):
+    """A directory to be deleted, and what its store needs."""
+
+    location: str
+    properties: dict[str, str]
+
+
+def files_delete(question: bytes) -> list[bytes]:
+    """Delete a directory that no restricted plan needs any more. Raises StorageFailed, Unavailable."""
+    asked = msgspec.json.decode(question, type=DeleteRequest)
+    delete_directory(asked.location, asked.properties)
+    return []
+
+
+CHORES: Mapping[str, Callable[..., list[bytes]]] = {"restrict-file": file_show, "restrict-delete": files_delete}
 """Every chore by its name."""

@@ -26,3 +26,10 @@ class Planning(Section):
         default=100,
         description="Plans of one user of which something is left; for one more the oldest is forgotten.",
     )
+    restricted_bytes_per_reader: PositiveInt = Field(
+        default=16 << 30,
+        description="Bytes of files that are rewritten for one restricted reader and that plans of theirs still need; past it their plans are 503 with Retry-After.",
+    )
+    restricted_bytes_per_table: PositiveInt = Field(
+        default=64 << 30, description="The same for all restricted readers of one table together."
+    )

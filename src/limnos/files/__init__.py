@@ -5,6 +5,7 @@ they are, compression is the caller's, and whether a location is allowed is aske
 """
 
 from limnos.files.allowed import ENDPOINTS, STORAGE, Allowed, check_usable, everything, root_of
+from limnos.files.directories import delete_directory
 from limnos.files.entries import Entry, Mark
 from limnos.files.links import leads_within, read_within
 from limnos.files.local import path_of, real, sweep_empty
@@ -35,6 +36,7 @@ __all__ = [
     "check_size",
     "check_usable",
     "check_within",
+    "delete_directory",
     "everything",
     "is_local",
     "is_refused",

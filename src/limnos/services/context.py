@@ -104,6 +104,8 @@ class Services:
         self.lance: LanceWorkers = NoWorkers() if lance is None else lance
         self.descriptions = Descriptions(files.mark_now)
         """Of Lance tables."""
+        self.restricted_joint = Joint()
+        """Files that are rewritten for restricted readers."""
         self.joint = Joint()
         """What is asked of Lance tables by many at once."""
         self.vendor: Vendor = Vendor(timeout_s=20.0, time=store.time) if vendor is None else vendor

@@ -72,6 +72,9 @@ class Defaults(NamedTuple):
     """How long what is left of a plan can be fetched."""
     scan_plans_max: int = 100
     """How many plans of one user are kept."""
+    restricted_reader_bytes: int = 16 << 30
+    restricted_table_bytes: int = 64 << 30
+    """How many bytes of files that were rewritten for restricted readers there may be, of one reader and of one table."""
     sqlpp_debris_ms: int = 259_200_000
     """How old what killed statements left is before it goes; 0: it stays."""
     clock_ahead_ms: int = 30_000

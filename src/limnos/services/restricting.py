@@ -1,12 +1,13 @@
 """Scans of whom read restrictions bind: files of a plan become files in which nothing is that may not be seen.
 
-May import the rooms below and the part of `formats.scans` that needs no library. Knows no wire format. What is shown lies in a place of the catalog's own warehouse that is set aside for it, by the time of its making,
-the table, and what binds the reader: readers whom the same binds share it while it is fresh. Nothing of the reader's own filter comes to the files as they are stored, for which of them are named would tell
+May import the rooms below and the part of `formats.scans` that needs no library. Knows no wire format. What is shown lies in a place of the catalog's own warehouse that is set aside for it, by
+the table, and what binds the reader: readers whom the same binds share it while a plan needs it. Nothing of the reader's own filter comes to the files as they are stored, for which of them are named would tell
 values that are masked. Decision record 0093.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from contextlib import contextmanager
 from secrets import token_hex
@@ -19,11 +20,11 @@ from limnos.formats.iceberg.field_ids import field_ids_of
 from limnos.formats.iceberg.read_restrictions import reading_shape
 from limnos.formats.scans.portions import TOLD_BYTES_MAX, TOLD_TOO_MUCH
 from limnos.formats.scans.request import ScanRequest
-from limnos.model.errors import BadRequest, InvalidTable, MissingFile, StorageFailed, Unsupported
+from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, StorageFailed, Unsupported
 from limnos.services.chores import is_heavy
 from limnos.services.credentials import Vended, wanted_of
 from limnos.services.parallel import each_of
-from limnos.services.places import SET_ASIDE
+from limnos.services.restricted_reads import Spending, directory_hold, directory_leave
 from limnos.services.scans import Told, scan_of
 from limnos.sources.credentials import Rights
 from limnos.telemetry.logs import get_logger
@@ -35,11 +36,9 @@ if TYPE_CHECKING:
     from limnos.formats.iceberg.read_restrictions import Bound
     from limnos.formats.scans.request import Aim
     from limnos.services.context import Context
-    from limnos.services.scans import Scanned
+    from limnos.services.scans import Scan, Scanned
 
 log = get_logger("limnos.restricting")
-PERIOD_MS: Final = 12 * 3_600_000
-"""What was made in one period is shown in it, and is there for the next one, too."""
 AT_ONCE: Final = 4
 READS: Final = Rights(reads=True, writes=False)
 _UNREADABLE: Final = "A restricted table's manifests are not read here"
@@ -48,10 +47,11 @@ _STATISTICS: Final = ("value-counts", "null-value-counts", "nan-value-counts", "
 
 
 class Shown(NamedTuple):
-    """A plan as a bound reader gets it, and where its files lie."""
+    """A plan as a bound reader gets it, and where its files lie; None where it names none."""
 
     told: Told
-    into: str
+    into: str | None
+    plan: str
 
 
 def narrowed(asked: ScanRequest, bound: Bound) -> ScanRequest:
@@ -69,23 +69,46 @@ async def scan_shown(ctx: Context, scanned: Scanned, *, bound: Bound) -> Shown:
 
     Raises BadRequest (snapshots, columns or values that the table does not have), Unsupported, StorageFailed, Unavailable. What else goes wrong is told without a file's name.
     """
-    query = token_hex(16)
-    into = place_into(ctx, scanned, bound=bound, query=query)
+    require_home(scanned)
     with _unnamed(scanned):
         scanned.place.check(scanned.document.location)
     scan = await scan_of(ctx, scanned._replace(asked=narrowed(scanned.asked, bound), bound=None))
     residual = await _residual(ctx, scanned, aim=scan.aim)
+    plan = token_hex(16)
+    if residual == b"false":
+        return Shown(Told(b"", b"", 0), None, plan)
+    shape = await _shape(ctx, scanned, bound=bound, query=token_hex(16))
+    directory = await directory_hold(ctx, scanned, bound=bound, plan=plan)
+    spending = Spending(ctx, scanned, location=directory.location)
+    showing = _Showing(ctx, scanned, shape=shape, into=directory.location, residual=residual, spending=spending)
+    try:
+        found = await _showed(scanned, scan=scan, showing=showing)
+    except BaseException:
+        await asyncio.shield(_given_up(ctx, scanned, bound=bound, plan=plan, spending=spending))
+        raise
+    await spending.settle()
+    return Shown(Told(b",".join(filter(None, found)), b"", 0), directory.location, plan)
+
+
+async def _showed(scanned: Scanned, *, scan: Scan, showing: _Showing) -> list[bytes]:
+    """Have the files of a plan rewritten, a portion of its manifests at a time."""
     found: list[bytes] = []
-    if residual != b"false":
-        shape = await _shape(ctx, scanned, bound=bound, query=query)
-        showing = _Showing(ctx, scanned, shape=shape, into=into, residual=residual)
+    with _unnamed(scanned):
+        needed = await scan.needed()
+    for part in scan.parts(needed):
         with _unnamed(scanned):
-            needed = await scan.needed()
-        for part in scan.parts(needed):
-            with _unnamed(scanned):
-                told = await scan.tasks(part)
-            found.append(await showing.files(told))
-    return Shown(Told(b",".join(filter(None, found)), b"", 0), into)
+            told = await scan.tasks(part)
+        found.append(await showing.files(told))
+    return found
+
+
+async def _given_up(ctx: Context, scanned: Scanned, *, bound: Bound, plan: str, spending: Spending) -> None:
+    """End a plan that failed, or whose client has gone. What it wrote is counted, and stays for a while where others may use it."""
+    try:
+        await spending.settle()
+        await directory_leave(ctx, scanned, bound=bound, plan=plan)
+    except LimnosError as error:
+        log.warning("a restricted plan that was given up is counted until it expires", error=error.message)
 
 
 async def _shape(ctx: Context, scanned: Scanned, *, bound: Bound, query: str) -> Json:
@@ -125,9 +148,9 @@ def _unnamed(scanned: Scanned) -> Iterator[None]:
 class _Showing:
     """Has the files of one scan shown as its reader may see them. `shape` is what they are read with, `residual` the reader's own filter."""
 
-    def __init__(self, ctx: Context, scanned: Scanned, *, shape: Json, into: str, residual: bytes) -> None:
+    def __init__(self, ctx: Context, scanned: Scanned, *, shape: Json, into: str, residual: bytes, spending: Spending) -> None:  # fmt: skip
         self._ctx, self._scanned, self._shape = ctx, scanned, shape
-        self._into, self._residual = into, msgspec.Raw(residual)
+        self._into, self._residual, self._spending = into, msgspec.Raw(residual), spending
         ids = field_ids_of(scanned.document.body)
         self._wanted = {ids[each] for each in scanned.asked.stats_fields or () if each in ids}
         self._told_bytes = 0
@@ -159,10 +182,16 @@ class _Showing:
             "shape": self._shape, "task": task, "deletes": own, "root": self._scanned.document.location, "into": self._into, "name": name,
             "properties": place.catalog.properties, "kept": place.allowed.kept, "open_within": place.allowed.open_within,
         }  # fmt: skip
-        (answer,) = await self._ctx.services.scan_chores.do(
-            "restrict-file", msgspec.json.encode(question), caller=self._scanned.asker.name
-        )
-        found: Json = msgspec.json.decode(answer)
+
+        async def rewrite() -> bytes:
+            answer, size = await self._ctx.services.scan_chores.do(
+                "restrict-file", msgspec.json.encode(question), caller=self._scanned.asker.name
+            )
+            await self._spending.add(int(size))
+            return answer
+
+        key = (self._into.encode(), name.encode())  # plans that want the same file wait for one rewrite
+        found: Json = msgspec.json.decode(await self._ctx.services.restricted_joint.ask(key, rewrite))
         return found
 
     def _task(self, found: Json) -> bytes:
@@ -184,16 +213,12 @@ class _Showing:
         return msgspec.json.encode({"data-file": file, "residual-filter": self._residual})
 
 
-def place_into(ctx: Context, scanned: Scanned, *, bound: Bound, query: str) -> str:
-    """Return where files are shown to whom the same binds. Raises Unsupported where the catalog has no place of its own."""
-    home = scanned.place.home
-    if home is None:
+def require_home(scanned: Scanned) -> None:
+    """Raise Unsupported where the catalog has no place of its own."""
+    if scanned.place.home is None:
         raise Unsupported(
             "The catalog's warehouse is not one that this server may use, so nothing can be shown to whom restrictions bind"
         )
-    period = ctx.services.store.time.now_ms() // PERIOD_MS
-    own = f"{bound.digest}-{hashlib.sha256(query.encode()).hexdigest()[:16]}" if bound.is_local else bound.digest
-    return f"{home}/{SET_ASIDE}/{period}/{scanned.document.node_id}/{own}"
 
 
 async def shown_credentials(ctx: Context, scanned: Scanned, *, into: str) -> Vended | None:

@@ -14,6 +14,7 @@ import msgspec
 from limnos.formats.scans.request import Aim, ScanRequest
 from limnos.model.errors import NotFound
 from limnos.model.permits import upkeep_permit
+from limnos.services.restricted_reads import directory_leave
 from limnos.services.scans import Scan, Scanned, Told, scan_of
 from limnos.store.scan_plans import ScanPlan, plan_of, plan_query
 
@@ -91,6 +92,8 @@ async def plan_load(ctx: Context, scanned: Scanned, *, plan_id: str) -> Planned:
 async def plan_cancel(ctx: Context, scanned: Scanned, *, plan_id: str) -> None:
     """Forget a plan; what is worked on is ended, and of one that was told whole nothing is left to forget. Raises NotFound."""
     if plan_id.startswith(_TOLD_WHOLE):
+        if scanned.bound is not None:
+            await directory_leave(ctx, scanned, bound=scanned.bound, plan=plan_id.removeprefix(_TOLD_WHOLE))
         return
     kept = await _find(ctx, scanned, plan_id=plan_id)
     if kept is None:

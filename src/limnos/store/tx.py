@@ -29,6 +29,7 @@ from limnos.store.owners import OwnerWrites
 from limnos.store.passwords import PasswordWrites
 from limnos.store.principals import PrincipalWrites
 from limnos.store.protection import ProtectionWrites
+from limnos.store.restricted_reads import RestrictedReadWrites
 from limnos.store.restrictions import RestrictionWrites
 from limnos.store.roles import RoleWrites
 from limnos.store.runs import RunWrites
@@ -228,6 +229,11 @@ class Tx:
     def requests(self) -> RequestWrites:
         """Requests of the query service that take a while."""
         return RequestWrites(self)
+
+    @property
+    def restricted_reads(self) -> RestrictedReadWrites:
+        """Directories of files that were rewritten for restricted readers."""
+        return RestrictedReadWrites(self)
 
     @property
     def scan_plans(self) -> ScanPlanWrites:

@@ -136,6 +136,26 @@ def test_deletes_are_applied() -> None:
     same(rows_in(made), [{**row, "id": None} for row in left])
 
 
+def test_each_of_several_deletes_counts() -> None:
+    """Of several equality deletes of one file, by the same columns and by others, each takes its rows."""
+    rows = rows_made(random.Random(4), 0, 30)
+    cities = sorted({str(row["city"]) for row in rows if row["city"] is not None})[:2]
+    gone = [rows[5]["id"], rows[9]["id"]]
+
+    def delete(path: str, kind: pa.DataType, *, number: int, values: list[Cell]) -> tuple[dict, bytes]:
+        field = pa.field("v", kind, metadata={"PARQUET:field_id": str(number)})
+        told = {**FILE, "content": "equality-deletes", "file-path": path, "equality-ids": [number]}
+        return told, parquet(pa.table({"v": values}, schema=pa.schema([field])))
+
+    deletes = tuple([delete(f"c{city}", pa.string(), number=2, values=[city]) for city in cities])
+    deletes += (delete("i", pa.int64(), number=1, values=gone),)
+    made = show(rows, bound(None, {"card": "replace-with-null"}), deletes=deletes)
+
+    left = [row for row in rows if row["city"] not in cities and row["id"] not in gone]
+    assert 0 < len(left) < len(rows) - 2
+    same(rows_in(made), [{**row, "card": None} for row in left])
+
+
 def test_a_delete_by_a_column_that_is_gone_shows_nothing() -> None:
     """What cannot be worked out is refused, and says nothing of the data."""
     told = {**FILE, "content": "equality-deletes", "file-path": "e", "equality-ids": [99]}
@@ -198,7 +218,7 @@ def test_the_stricter_of_two_masks() -> None:
             assert strictest(one, two) == strictest(two, one)
             for three in actions:
                 assert strictest(strictest(one, two), three) == strictest(one, strictest(two, three))
-
+        assert strictest("replace-with-null", one) == strictest(one, "replace-with-null") == "replace-with-null"
     assert strictest("truncate-to-year", "truncate-to-month") == "truncate-to-year"
     assert strictest("show-first-4", "show-last-4") == "mask-to-fixed-value"
     assert strictest("mask-to-fixed-value", "replace-with-null") == "replace-with-null"

@@ -207,3 +207,35 @@ def test_older_lists() -> None:
     (found,) = list_read(manifest_list([listed("m", data)], version=1))
 
     assert (told_of(found).is_deletes, told_of(found).sequence, told_of(found).files) == (False, 0, 1)
+
+
+def test_incremental_scans_count_what_was_added() -> None:
+    """A manifest of an appended snapshot may carry over older files, and files of snapshots that are not asked for: neither is planned again."""
+    aim = msgspec.structs.replace(AIM, appended=[7, 8])
+    data = [
+        entry(on(1, "added"), snapshot=7, sequence=7),
+        entry(on(1, "carried over"), status=EXISTING, snapshot=7, sequence=7),
+        entry(on(1, "older"), snapshot=6, sequence=6),
+        entry(on(1, "its own")),
+    ]
+
+    tasks, _ = plan(data, aim=aim, snapshot=8, sequence=8)
+
+    assert [each["data-file"]["file-path"] for each in tasks] == ["added", "its own"]
+
+
+def test_rows_that_are_surely_there_are_counted() -> None:
+    """A plan ends when files that are asked for whole, and of which nothing is deleted, have the rows that are wanted."""
+    data = [entry(on(1, name), sequence=1) for name in "abcd"]
+    one = {PATH_ID: b"a"}
+    gone = [entry(on(1, "of a", content=POSITIONS, lower_bounds=one, upper_bounds=one), sequence=2)]
+
+    def named(filter_: object, deletes: Sequence[Fields] = ()) -> str:
+        asked = json.dumps({"min-rows-requested": 15, "filter": filter_})
+        tasks, _ = plan(data, [(0, deletes)] if deletes else (), asked=asked)
+        return "".join(each["data-file"]["file-path"] for each in tasks)
+
+    assert named(True) == "ab"
+    assert named(DAY) == "ab"
+    assert named(True, gone) == "abc"
+    assert named(ID) == "abcd"

@@ -133,12 +133,12 @@ async def _restricted(request: Request, ctx: Context, *, seen: Seen, bound: Boun
     shown = await unless_gone(request.is_gone, scan_shown(ctx, seen.scanned, bound=bound))
     credentials = b""
     if delegates_of(request) and vends(seen.scanned.place.catalog.properties):
-        found = await shown_credentials(ctx, seen.scanned, into=shown.into)
+        found = None if shown.into is None else await shown_credentials(ctx, seen.scanned, into=shown.into)
         if found is not None:
             config = config_of(found, seen.scope, levels=seen.path, renewed=False)
             entry = {"prefix": f"{found.location}/", "config": config}
             credentials = b',"storage-credentials":' + msgspec.json.encode([entry])
-    head = b'"status":"completed","plan-id":%b,' % msgspec.json.encode(scan_plans.told_whole())
+    head = b'"status":"completed","plan-id":%b,' % msgspec.json.encode(scan_plans.told_whole(shown.plan))
     return _scan_tasks(shown.told, head=head, credentials=credentials)
 
 

@@ -289,6 +289,24 @@ scan_plan = Table(
 Index("scan_plan_user", scan_plan.c.user_name)
 Index("scan_plan_expires", scan_plan.c.expires_at)
 
+restricted_read = Table(
+    "restricted_read",
+    metadata,
+    Column("directory", Text, nullable=False),
+    Column("user_name", Text, nullable=False),
+    Column("user_id", Id, nullable=False),
+    Column("table_id", Id, nullable=False),
+    Column("binding", Text, nullable=False),
+    Column("plan", Text, nullable=False),
+    Column("plans", Integer, nullable=False),
+    Column("bytes", Id, nullable=False),
+    Column("expires_at", Id, nullable=False),
+    PrimaryKeyConstraint("directory", "user_name", "user_id"),
+)
+Index("restricted_read_table", restricted_read.c.table_id)
+Index("restricted_read_user", restricted_read.c.user_name)
+Index("restricted_read_expires", restricted_read.c.expires_at)
+
 name_migration = Table(
     "name_migration",
     metadata,

@@ -1,0 +1,110 @@
+"""Directories of files that were rewritten for restricted readers: who reads each, until when, and how many bytes it has.
+
+May import `model` and the room's `sql`. Nothing that anybody decides or caches rests on these rows, so they leave no change. One row is one reader of one directory; a
+directory whose rows are all over is ended: its rows go first, then its files, so nobody joins a directory that is being deleted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.store.sql import Sql
+
+if TYPE_CHECKING:
+    from limnos.model.principals import Asker
+    from limnos.store.sql import Params
+    from limnos.store.tx import Tx
+
+JOIN_MS: Final = 60_000
+"""A directory is joined only if it lasts so much longer: ending one and joining it never meet."""
+ENDED_AT_ONCE: Final = 100
+_OWN = "user_name = :user AND user_id = :user_id"
+_MINE = f"directory = :directory AND {_OWN}"
+SHARED = Sql(
+    "SELECT directory FROM restricted_read WHERE table_id = :table AND binding = :binding AND expires_at > :until"
+    " ORDER BY expires_at DESC, directory LIMIT 1"
+)
+OF_TABLE = Sql("SELECT coalesce(sum(bytes), 0) FROM restricted_read WHERE table_id = :table")
+OF_READER = Sql(
+    f"SELECT coalesce(sum(bytes), 0), count(*), coalesce(min(expires_at), 0) FROM restricted_read WHERE {_OWN}"
+)
+INSERT = Sql(
+    "INSERT INTO restricted_read (directory, user_name, user_id, table_id, binding, plan, plans, bytes, expires_at)"
+    " VALUES (:directory, :user, :user_id, :table, :binding, :plan, 1, 0, :expires)"
+)
+AGAIN = Sql(f"UPDATE restricted_read SET plans = plans + 1, expires_at = :expires WHERE {_MINE}")
+ADD = Sql(f"UPDATE restricted_read SET bytes = bytes + :bytes WHERE {_MINE}")
+FIND = Sql(
+    f"SELECT directory FROM restricted_read WHERE table_id = :table AND {_OWN} AND"
+    " (plan = :plan OR (plan = '' AND binding = :binding)) ORDER BY plan DESC, expires_at DESC LIMIT 1"
+)
+LEAVE = Sql(f"UPDATE restricted_read SET plans = plans - 1 WHERE {_MINE} AND plans > 0")
+IDLE = Sql(f"UPDATE restricted_read SET expires_at = :expires WHERE {_MINE} AND plans = 0 AND expires_at > :expires")
+OVER = Sql(
+    "SELECT DISTINCT r.directory FROM restricted_read r WHERE r.expires_at <= :now AND r.directory > :low AND r.directory < :high AND NOT EXISTS"
+    " (SELECT 1 FROM restricted_read o WHERE o.directory = r.directory AND o.expires_at > :now) LIMIT :limit"
+)
+KNOWN = Sql("SELECT DISTINCT directory FROM restricted_read")
+DELETE = Sql("DELETE FROM restricted_read WHERE directory = :directory")
+
+
+class Usage(NamedTuple):
+    """What there is in bytes of a table and of a reader, in how many directories the reader reads, and when the first of these ends."""
+
+    table_bytes: int
+    reader_bytes: int
+    reader_directories: int
+    first_end_ms: int
+
+
+class RestrictedReadWrites:
+    """What becomes of directories of restricted readers in the store."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def usage(self, table_id: int, asker: Asker) -> Usage:
+        """Count the bytes of a table and of a reader."""
+        ((of_table,),) = self.tx.rows(OF_TABLE, {"table": table_id})
+        ((of_reader, directories, first),) = self.tx.rows(OF_READER, _who(asker))
+        return Usage(int(of_table), int(of_reader), int(directories), int(first))
+
+    def shared(self, table_id: int, binding: str) -> str | None:
+        """Return the directory of a table that readers of a binding share; None where there is none to join."""
+        rows = self.tx.rows(SHARED, {"table": table_id, "binding": binding, "until": self.tx.now_ms + JOIN_MS})
+        return rows[0][0] if rows else None
+
+    def hold(self, directory: str, asker: Asker, *, table_id: int, binding: str, plan: str, keep_ms: int) -> None:
+        """Note that a reader reads a directory for a while. `plan` is empty where the directory is shared."""
+        mine: Params = {**_who(asker), "directory": directory, "expires": self.tx.now_ms + keep_ms}
+        if not self.tx.count(AGAIN, mine):
+            self.tx.count(INSERT, {**mine, "table": table_id, "binding": binding, "plan": plan})
+
+    def add(self, directory: str, asker: Asker, *, size: int) -> None:
+        """Count bytes that were written for a reader."""
+        self.tx.count(ADD, {**_who(asker), "directory": directory, "bytes": size})
+
+    def leave(self, asker: Asker, *, table_id: int, binding: str, plan: str, idle_ms: int) -> None:
+        """End a reader's plan: a directory of its own is over at once, a shared one when nobody joins it for a while."""
+        rows = self.tx.rows(FIND, {**_who(asker), "table": table_id, "plan": plan, "binding": binding})
+        if not rows:
+            return
+        mine: Params = {**_who(asker), "directory": rows[0][0]}
+        self.tx.count(LEAVE, mine)
+        self.tx.count(IDLE, {**mine, "expires": self.tx.now_ms + idle_ms})
+
+    def end(self, home: str) -> list[str]:
+        """Forget directories below a warehouse that nobody reads any more; returns them, `ENDED_AT_ONCE` at most: their files are to be deleted."""
+        params: Params = {"now": self.tx.now_ms, "low": f"{home}/", "high": f"{home}0", "limit": ENDED_AT_ONCE}
+        ended = [row[0] for row in self.tx.rows(OVER, params)]
+        for directory in ended:
+            self.tx.count(DELETE, {"directory": directory})
+        return ended
+
+    def known(self) -> set[str]:
+        """Return the directories that somebody reads."""
+        return {row[0] for row in self.tx.rows(KNOWN, {})}
+
+
+def _who(asker: Asker) -> Params:
+    return {"user": asker.name, "user_id": asker.id}

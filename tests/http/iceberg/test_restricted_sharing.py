@@ -1,0 +1,254 @@
+"""Files that are rewritten for restricted readers: written once, shared by who is bound alike, counted, and deleted when no plan needs them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from limnos.services import restricted_reads
+from tests.http.driver import Answer, Node, grant
+from tests.http.iceberg import wire
+from tests.http.iceberg.test_plans import steer
+from tests.http.iceberg.test_restricted_doors import Everything
+from tests.http.iceberg.test_restricted_plans import Shown
+from tests.http.iceberg.test_restrictions import restrict, words
+from tests.manifests import POSITIONS, data_file, entry
+
+READ = "use_catalog use_schema select_table"
+
+
+class Counting(Everything):
+    """Counts the files that were asked for and those that were written, each of which takes a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self.written = 0
+
+    async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
+        """Do a chore."""
+        if name == "restrict-file":
+            self.asked += 1
+            await asyncio.sleep(0.01)
+        answer = await super().do(name, *parts, caller=caller)
+        if name == "restrict-file":
+            self.written += int(answer[1]) > 0
+        return answer
+
+
+@pytest.fixture
+def table(lake: Node) -> Shown:
+    """The table of four files, with a mask that is the same for every query."""
+    made = Shown(lake)
+    lake.built.services.scan_chores = Counting()
+    grant(lake, "carl", READ, kind="CATALOG", on="main")
+    return made
+
+
+def written(table: Shown) -> int:
+    """How many files were rewritten so far."""
+    chores = table.node.built.services.scan_chores
+    assert isinstance(chores, Counting)
+    return chores.written
+
+
+def there(table: Shown) -> list[str]:
+    """The rewritten files of the warehouse."""
+    root = wire.local(table.location).parent / "restricted-reads"
+    return sorted(str(each) for each in root.rglob("*.parquet"))
+
+
+def files_of(answer: Answer) -> set[str]:
+    """The files that an answer names."""
+    assert answer.status == 200, answer.body
+    return {str(wire.local(each["data-file"]["file-path"])) for each in answer.json()["file-scan-tasks"]}
+
+
+def local_hashes(table: Shown) -> None:
+    """Mask the cards with a salt of each query."""
+    assert restrict(table.node, masks={"card": "sha-256-query-local"}).status == 200
+
+
+def cancel(table: Shown, answer: Answer, *, user: str = "bob") -> None:
+    """Cancel a plan."""
+    assert table.node.delete(f"{table.path}/plan/{answer.json()['plan-id']}", user=user).status == 204
+
+
+def test_plans_and_readers_share_one_rewrite(table: Shown) -> None:
+    """A second plan, and a second reader with the same binding, get the same files; nothing is written again."""
+    first = table.seen()
+    others = [
+        table.seen(),
+        table.plan(user="carl"),
+        table.plan(user="carl", filter={"type": "gt", "term": "id", "value": 3}),
+    ]
+
+    assert [files_of(each) for each in others] == [files_of(first)] * 3
+    assert written(table) == 4
+    assert there(table) == sorted(files_of(first))
+
+
+def test_plans_at_the_same_time_wait_for_one_rewrite(table: Shown) -> None:
+    """Ten plans that are asked for at once have each file written once."""
+
+    async def ask() -> list[Answer]:
+        plans = [table.node.answer("POST", f"{table.path}/plan", {}, user=user) for user in ["bob", "carl"] * 5]
+        return list(await asyncio.gather(*plans))
+
+    answers = table.node.runner.run(ask())
+
+    assert len({frozenset(files_of(each)) for each in answers}) == 1
+    assert written(table) == 4
+
+
+def test_another_binding_has_files_of_its_own(table: Shown) -> None:
+    """A changed restriction ends the sharing at once, and no reader is told of files of another binding."""
+    before = table.seen()
+    assert restrict(table.node, "carls", masks={"card": "replace-with-null"}, to={"users": ["carl"]}).status == 200
+    carls = table.plan(user="carl")
+    assert restrict(table.node, filter="City = 'Oslo'", masks={"card": "show-last-4"}).status == 200
+    after = table.seen()
+
+    found = [files_of(each) for each in (before, carls, after)]
+    assert [len(each) for each in found] == [4, 4, 4]
+    assert len(set.union(*found)) == 12
+    directories = {str(Path(file).parent) for each in found for file in each}
+    assert len(directories) == 3
+
+
+def test_local_hashes_differ_from_query_to_query(table: Shown) -> None:
+    """Each plan's hashes have a salt of their own, alike within the plan; the salt is nothing that the answer tells."""
+    local_hashes(table)
+    answers = [table.seen(), table.seen()]
+
+    one, two = ([row["card"] for row in table.rows(each)] for each in answers)
+    assert len(set(one)) == len(set(two)) == 10
+    assert not set(one) & set(two)
+
+
+def test_cancelled_plan_of_local_hashes_leaves_nothing(table: Shown) -> None:
+    """The files of a plan with a salt of its own go when it is cancelled, by who made it alone; another plan's stay."""
+    local_hashes(table)
+    kept, gone = table.seen(), table.seen()
+
+    cancel(table, gone, user="carl")
+    assert len(there(table)) == 8
+    cancel(table, gone)
+
+    assert there(table) == sorted(files_of(kept))
+    cancel(table, gone)
+    assert there(table) == sorted(files_of(kept))
+
+
+def test_shared_files_go_when_nobody_joins(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shared directory stays while a plan needs it, a while longer when its last plan was cancelled, and is joined again until then."""
+    time = table.node.built.services.store.time
+    at = [time.now_ms()]
+    monkeypatch.setattr(time, "now_ms", lambda: at[0])
+    bobs, carls = table.seen(), table.plan(user="carl")
+    cancel(table, bobs)
+    at[0] += restricted_reads.IDLE_MS + 1
+    again = table.seen()
+    assert files_of(again) == files_of(carls)  # which carl reads still
+    for answer, user in ((carls, "carl"), (again, "bob")):
+        cancel(table, answer, user=user)
+    at[0] += restricted_reads.IDLE_MS - 60_001
+    joined = table.seen()
+    assert files_of(joined) == files_of(bobs)
+    cancel(table, joined)
+    at[0] += restricted_reads.IDLE_MS + 1
+
+    anew = table.plan(user="carl")
+
+    assert not files_of(anew) & files_of(bobs)
+    assert there(table) == sorted(files_of(anew))
+
+
+def test_expired_plans_free_their_files(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that nobody cancels is needed for `planning.keep_s`, and its files go with the next plan after that."""
+    local_hashes(table)
+    time = table.node.built.services.store.time
+    at = [time.now_ms()]
+    monkeypatch.setattr(time, "now_ms", lambda: at[0])
+    old = table.seen()
+    at[0] += table.node.built.services.defaults.scan_keep_ms + 1
+
+    new = table.seen()
+
+    assert not files_of(new) & files_of(old)
+    assert there(table) == sorted(files_of(new))
+
+
+@pytest.mark.parametrize("setting", ["restricted_reader_bytes", "restricted_table_bytes"])
+def test_quota(table: Shown, setting: str) -> None:
+    """Past a quota a plan is refused with the time to come again and leaves no file of its own; cancelled plans free it."""
+    local_hashes(table)
+    first = table.seen()
+    size = sum(Path(each).stat().st_size for each in there(table))
+    steer(table.node, **{setting: size + size // 2})
+
+    refused = table.seen()
+
+    assert refused.status == 503, refused.body
+    assert int(refused.headers["retry-after"]) >= 1
+    assert "planning.restricted_bytes_per" in words(refused)
+    assert "cancel plans" in words(refused)
+    assert there(table) == sorted(files_of(first))
+    others = table.plan(user="carl")
+    assert others.status == (503 if "table" in setting else 200)
+    if others.status == 200:
+        cancel(table, others, user="carl")
+    cancel(table, first)
+    assert table.seen().status == 200
+
+
+def test_quota_of_directories(table: Shown) -> None:
+    """A reader has at most `planning.plans_max` plans with a salt of their own; a shared directory is joined all the same."""
+    local_hashes(table)
+    steer(table.node, scan_plans_max=2)
+    statuses = [table.seen().status for _ in range(3)]
+
+    assert statuses == [200, 200, 503]
+    assert table.plan(user="carl").status == 200
+
+
+def test_failed_plan_leaves_no_files(table: Shown) -> None:
+    """A plan with a salt of its own that fails midway leaves nothing and counts for nothing."""
+    local_hashes(table)
+    gone = wire.local(f"{table.location}/metadata/1-1.parquet")
+    data = gone.read_bytes()
+    gone.unlink()
+    assert table.seen().status == 503
+    assert there(table) == []
+    gone.write_bytes(data)
+    steer(table.node, restricted_reader_bytes=1 << 20)
+
+    assert table.seen().status == 200
+
+
+def test_rows_that_are_deleted_since_are_not_shown(table: Shown) -> None:
+    """A delete that comes after a file was rewritten is in the next plan's files; untouched files stay shared."""
+    before = table.seen()
+    path = f"{table.location}/metadata/0-0.parquet"
+    at = wire.local(table.write("deletes.parquet", b""))
+    schema = pa.schema([
+        pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483546"}),
+        pa.field("pos", pa.int64(), metadata={"PARQUET:field_id": "2147483545"}),
+    ])  # fmt: skip
+    pq.write_table(pa.table({"file_path": [path], "pos": [4]}, schema=schema), at)
+    of_one = {2147483546: path.encode()}
+    file = data_file(
+        f"{table.location}/metadata/deletes.parquet", content=POSITIONS, file_size_in_bytes=at.stat().st_size, lower_bounds=of_one, upper_bounds=of_one
+    )  # fmt: skip
+    deletes = table.manifest("d.avro", [entry(file, sequence=2)], content=1)
+
+    table.commit([*table.told, deletes], operation="delete")
+    after = table.seen()
+
+    assert len(table.rows(before)) == 20
+    assert len(table.rows(after)) == 19
+    assert len(files_of(after) & files_of(before)) == 3
