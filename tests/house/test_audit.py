@@ -22,6 +22,7 @@ OWN = {
     "services/reports.py": "reports of clients, which change nothing",
     "services/runners.py": "that a run's process lives, and what its steps are at: its start and its end are told",
     "services/restricted_reads.py": "files rewritten for restricted readers, which change nothing",
+    "services/snapshot_pins.py": "snapshots that plans need, which change nothing",
     "services/scan_plans.py": "plans of scans under way, which change nothing",
     "services/sqlpp_compaction.py": "tasks that look after datasets",
     "services/sqlpp_locking.py": "locks of statements",

@@ -29,6 +29,7 @@ LEFT_OUT = {
     "run_step": "as the runs",
     "restricted_read": "files rewritten for restricted readers, for an hour",
     "scan_plan": "plans of scans, for an hour",
+    "snapshot_pin": "snapshots that runs and plans need",
     "sqlpp_lock": "locks of statements that run now",
     "sqlpp_lock_node": "nodes that hold such locks",
     "sqlpp_request": "statements that run now, or did a moment ago",

@@ -216,6 +216,7 @@ def defaults_of(settings: Settings, allowed: Allowed, *, storages: Storages) -> 
         restricted_reader_bytes=settings.planning.restricted_bytes_per_reader,
         restricted_table_bytes=settings.planning.restricted_bytes_per_table,
         sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
+        keep_pinned=settings.iceberg.keep_pinned,
         clock_ahead_ms=int(settings.iceberg.clock_ahead_s * 1000),
         storages=storages,
         audit=audit_rules_of(settings.audit),

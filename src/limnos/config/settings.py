@@ -241,6 +241,10 @@ class Iceberg(Section):
         "0: not at all.",
     )
     report_sample: float = Field(default=1.0, ge=0.0, le=1.0, description="Which part of such reports is kept.")
+    keep_pinned: bool = Field(
+        default=True,
+        description="Refuse (409) commits that remove snapshots which a pipeline run that runs or is held, or a scan plan that has not expired, needs.",
+    )
     clock_ahead_s: float = Field(
         default=30.0,
         ge=0.0,

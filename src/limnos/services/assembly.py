@@ -12,7 +12,7 @@ from limnos.formats.iceberg.metadata import encode
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.services.chores import is_heavy
-from limnos.services.commits import Stand, change_apply, change_create, stand_of
+from limnos.services.commits import Stand, change_apply, change_create, removed_by, stand_of
 from limnos.services.files import AT_ONCE, is_inline
 from limnos.services.iceberg_tables import TableRequest, Whole, build, document_of, settled_whole
 from limnos.services.iceberg_views import adopted_by, view_build, view_rebuild
@@ -48,6 +48,8 @@ class Built(NamedTuple):
     new: Json | None = None
     record: ViewRecord | None = None
     """What a view's record becomes, if it changes."""
+    removed: frozenset[int] = frozenset()
+    """The snapshots of the table that go."""
 
 
 async def build_all(ctx: Context, plan: Plan, *, before: list[Built], pile: Pile) -> list[Built]:
@@ -127,7 +129,11 @@ async def _build(ctx: Context, plan: Plan, *, work: Work) -> Built:
         document, data = document_of(whole, previous=work.document, node_id=node_id, place=work.place, before=old)
     except LimnosError as error:
         raise told_about(error, plan.steps[work.steps[0]].path) from error
-    return Built(work, document, data, old, whole.metadata)
+    removed: frozenset[int] = frozenset()
+    if work.document is not None:
+        changes = [cast("Change", plan.steps[number].source) for number in work.steps]
+        removed = removed_by(ctx.services, changes, before=work.document, after=document)
+    return Built(work, document, data, old, whole.metadata, removed=removed)
 
 
 async def _build_view(ctx: Context, step: Step, *, work: Work) -> Built:

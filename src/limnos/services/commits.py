@@ -24,6 +24,7 @@ from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
 from limnos.services.chores import is_heavy
 from limnos.services.iceberg_tables import Whole, document_of, new_table_read, settled_whole, table_make, whole_of
 from limnos.services.places import Place, own_part, place_of
+from limnos.services.snapshot_pins import pins_check, removed_snapshots, removes_snapshots
 from limnos.services.sqlpp_fence import fenced, guard_of, lock_require
 from limnos.services.tables import table_find
 from limnos.store.documents import claims_read
@@ -32,7 +33,7 @@ from limnos.telemetry.metrics import Counter
 from limnos.view.keys import document_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.permits import Permit
@@ -60,6 +61,8 @@ class TableCommit(msgspec.Struct, frozen=True):
     document: Document
     expected: int
     relocates: bool
+    removed: frozenset[int] = frozenset()
+    """The snapshots that it removes."""
     lock: LockShown | None = None
     """The lock of a statement of SQL++ that it rests on."""
 
@@ -170,7 +173,8 @@ async def _make(asked: Asked, base: Base) -> Made:
         new = whole.metadata
         lock = fenced(base.guard, asked.proof, before=old, after=new)
         document, data = document_of(whole, previous=base.document, node_id=base.table.id, place=base.place, before=old)
-        if await _swap(asked, base, document=document, data=data, lock=lock):
+        removed = removed_by(asked.ctx.services, [asked.change], before=base.document, after=document)
+        if await _swap(asked, base, document=document, data=data, removed=removed, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
             return Made(document, (old, new))
@@ -224,7 +228,7 @@ async def change_create(services: Services, change: Change) -> Whole:
     return whole_of(await services.chores.do("iceberg-commit-create", change.raw, b"%d %d" % (now_ms, ahead_ms)))
 
 
-async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes, lock: LockShown | None) -> bool:
+async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes, removed: frozenset[int], lock: LockShown | None) -> bool:  # fmt: skip
     """Write the file, then swap the document; False when another commit came first, or the path means another table.
 
     When only access moved, what was built is still right: then it is decided again, and the file stays.
@@ -232,7 +236,7 @@ async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes, lo
 
     def command(now: Base) -> Permit[TableCommit]:
         relocates = document.location != base.document.location
-        return now.permit.about(TableCommit(now.table, document, base.document.version, relocates, lock))
+        return now.permit.about(TableCommit(now.table, document, base.document.version, relocates, removed, lock))
 
     def decide(scene: Scene) -> Permit[TableCommit]:
         now = asked.look(scene)
@@ -261,8 +265,16 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
         command.document, expected=command.expected, relocates=command.relocates, table=command.table
     ):
         tx.stale()
+    pins_check(tx, command.table.id, removed=command.removed)
     tx.nodes.committed(command.table)
     return tx.revision
+
+
+def removed_by(services: Services, changes: Sequence[Change], *, before: Document, after: Document) -> frozenset[int]:
+    """Return the snapshots that changes of a table remove; none where nobody asks who needs them."""
+    if not services.defaults.keep_pinned or not any(removes_snapshots(each.updates, each.raw) for each in changes):
+        return frozenset()
+    return removed_snapshots(before.body, after.body)
 
 
 async def clean(ctx: Context, document: Document, *, built: tuple[Json, Json], place: Place) -> None:

@@ -30,6 +30,7 @@ from limnos.services.reports import Reports
 from limnos.services.scan_flights import Flights
 from limnos.services.scan_turns import NoTurns, ScanTurns
 from limnos.services.scene import Scene, Scope, zones_now
+from limnos.services.snapshot_pins import PlanPins
 from limnos.services.sources import Sources, no_sources
 from limnos.services.sqlpp_engine import NoEngine
 from limnos.services.sqlpp_locking import Locks
@@ -104,10 +105,8 @@ class Services:
         self.lance: LanceWorkers = NoWorkers() if lance is None else lance
         self.descriptions = Descriptions(files.mark_now)
         """Of Lance tables."""
-        self.restricted_joint = Joint()
-        """Files that are rewritten for restricted readers."""
-        self.joint = Joint()
-        """What is asked of Lance tables by many at once."""
+        self.joint, self.restricted_joint = Joint(), Joint()
+        """What many ask at once: of Lance tables, and for files of restricted readers."""
         self.vendor: Vendor = Vendor(timeout_s=20.0, time=store.time) if vendor is None else vendor
         """Of credentials for tables' files."""
         self.sources = no_sources() if sources is None else sources
@@ -117,7 +116,7 @@ class Services:
         self.sqlpp_parsing = asyncio.Semaphore(1)  # held while a thread reads a long statement that is no query
         """Of their own, so that a long query holds up no commit."""
         self.scan_chores: Chores = scan_chores or OwnChores()
-        self.scan_turns, self.scan_flights = NoTurns(), Flights()
+        self.scan_turns, self.scan_flights, self.plan_pins = NoTurns(), Flights(), PlanPins()
         self.sqlpp_requests = Requests(gate, store)
         self.recent, self.lines = RecentMetadata(), Lines()
         self.audit = AuditLines(store, gate, rules=defaults.audit)

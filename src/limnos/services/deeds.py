@@ -86,7 +86,7 @@ def _table_deed(step: Step, built: Built) -> tuple[object, Mutation]:
     if document is None:
         return DocumentHold(table, before.version), cast("Mutation", document_hold)
     relocates = document.location != before.location
-    return TableCommit(table, document, before.version, relocates), cast("Mutation", document_swap)
+    return TableCommit(table, document, before.version, relocates, built.removed), cast("Mutation", document_swap)
 
 
 def _view_deed(step: Step, built: Built) -> tuple[object, Mutation]:

@@ -77,6 +77,8 @@ class Defaults(NamedTuple):
     """How many bytes of files that were rewritten for restricted readers there may be, of one reader and of one table."""
     sqlpp_debris_ms: int = 259_200_000
     """How old what killed statements left is before it goes; 0: it stays."""
+    keep_pinned: bool = True
+    """Whether commits may not remove snapshots that runs and plans need."""
     clock_ahead_ms: int = 30_000
     """How far times that clients write into metadata may be ahead of the store's clock."""
     storages: Storages = Storages()

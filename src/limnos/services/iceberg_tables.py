@@ -24,6 +24,7 @@ from limnos.model.uuids import new_uuid
 from limnos.services.chores import REQUEST_BYTES_MAX
 from limnos.services.credentials import new_table_credentials
 from limnos.services.places import Place, place_of
+from limnos.services.snapshot_pins import pins_check, removed_snapshots
 from limnos.services.sqlpp_fence import fenced, guard_of
 from limnos.services.table_formats import ICEBERG
 from limnos.services.tables import NewTable, TableCreate, name_taken, new_table_of, table_find, table_insert
@@ -76,6 +77,8 @@ class TableReplace(msgspec.Struct, frozen=True):
     table: Node
     document: Document
     expected: int
+    removed: frozenset[int] = frozenset()
+    """The snapshots that the table has and the other metadata has not."""
 
 
 def _now_ms() -> int:
@@ -299,12 +302,10 @@ async def table_register(
         current = scene.document(node.id)
         if replaced is not None and (node.id != replaced.node_id or (guard is not None and current != replaced)):
             raise CommitConflict("The table was changed meanwhile: read it again and retry")
-        return scene.permit(
-            TableReplace(
-                node, msgspec.structs.replace(document, node_id=node.id, version=current.version + 1), current.version
-            ),
-            decision,
-        )
+        after = msgspec.structs.replace(document, node_id=node.id, version=current.version + 1)
+        keeps = ctx.services.defaults.keep_pinned
+        removed = removed_snapshots(current.body, after.body) if keeps else frozenset()
+        return scene.permit(TableReplace(node, after, current.version, removed), decision)
 
     if replaced is None:
         return await _make(ctx, scope, decide, (*namespace, name)), place.catalog
@@ -348,5 +349,6 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> Document:
     tx.protection.refuse(held)
     if not tx.documents.swap(command.document, expected=command.expected):
         tx.stale()
+    pins_check(tx, command.table.id, removed=command.removed)
     tx.nodes.committed(held)
     return command.document

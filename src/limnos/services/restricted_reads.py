@@ -61,7 +61,7 @@ async def directory_hold(ctx: Context, scanned: Scanned, *, bound: Bound, plan: 
         return shared or fresh, ended, refused
 
     location, ended, refused = await ctx.services.store.submit(_PERMIT, mutation)
-    await _delete(ctx, scanned, ended)
+    await _delete(ctx, scanned, directories=ended)
     if refused is not None:
         raise refused
     return ReadDirectory(location, own)
@@ -73,15 +73,21 @@ def _refused(ctx: Context, scanned: Scanned, *, tx: Tx, is_new: bool) -> LimnosE
     usage = tx.restricted_reads.usage(scanned.document.node_id, scanned.asker)
     wait_s = max(1, min(defaults.scan_keep_ms, usage.first_end_ms - tx.now_ms) // 1000) if usage.first_end_ms else 60
     if is_new and usage.reader_directories >= defaults.scan_plans_max:
-        return _full(f"{usage.reader_directories} restricted plans of yours", "planning.plans_max", wait_s)
+        return _full(
+            f"{usage.reader_directories} restricted plans of yours", setting="planning.plans_max", wait_s=wait_s
+        )
     if usage.reader_bytes >= defaults.restricted_reader_bytes:
-        return _full("the files that were rewritten for you", "planning.restricted_bytes_per_reader", wait_s)
+        return _full(
+            "the files that were rewritten for you", setting="planning.restricted_bytes_per_reader", wait_s=wait_s
+        )
     if usage.table_bytes >= defaults.restricted_table_bytes:
-        return _full("the files that were rewritten of this table", "planning.restricted_bytes_per_table", wait_s)
+        return _full(
+            "the files that were rewritten of this table", setting="planning.restricted_bytes_per_table", wait_s=wait_s
+        )
     return None
 
 
-def _full(what: str, setting: str, wait_s: int) -> Unavailable:
+def _full(what: str, *, setting: str, wait_s: int) -> Unavailable:
     return Unavailable(
         f"This scan is not planned: {what} reach the limit of {setting}. They are deleted when their plans end: cancel plans that you have read, or try again later",
         retry_after_s=wait_s,
@@ -129,10 +135,10 @@ async def directory_leave(ctx: Context, scanned: Scanned, *, bound: Bound, plan:
         tx.restricted_reads.leave(scanned.asker, table_id=table_id, binding=binding, plan=plan, idle_ms=idle_ms)
         return tx.restricted_reads.end(home)
 
-    await _delete(ctx, scanned, await ctx.services.store.submit(_PERMIT, mutation))
+    await _delete(ctx, scanned, directories=await ctx.services.store.submit(_PERMIT, mutation))
 
 
-async def _delete(ctx: Context, scanned: Scanned, directories: list[str]) -> None:
+async def _delete(ctx: Context, scanned: Scanned, *, directories: list[str]) -> None:
     """Delete the files of directories that have ended; what is left by a failure is found by the task that lists them."""
     properties = dict(scanned.place.catalog.properties)
     for location in directories:

@@ -16,6 +16,7 @@ from limnos.model.permits import upkeep_permit
 from limnos.model.runs import STEP_STATES, Finding, Step
 from limnos.services.runs import judge, me, not_own, refused, require_attempt, run_look_up
 from limnos.services.scene import Scope
+from limnos.services.snapshot_pins import pins_of_outputs
 from limnos.store.runs import Actor
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from limnos.model.runs import Run
     from limnos.services.context import Context
     from limnos.services.scene import Scene
+    from limnos.services.snapshot_pins import Pins
     from limnos.store.tx import Tx
 
 FINDINGS_MAX = 1000
@@ -63,6 +65,8 @@ class StepPut(msgspec.Struct, frozen=True):
 
     actor: Actor
     step: StepTold
+    pins: Pins | None = None
+    """The snapshots that it wrote; None where nothing is told of them."""
 
 
 class Standing(NamedTuple):
@@ -123,7 +127,8 @@ async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, told
     if any(len(each.body) > FINDING_MAX for each in told.findings or ()):
         raise BadRequest(f"A finding has at most {FINDING_MAX} characters as JSON: shorten its sample or its message")
     actor = await ctx.read(Scope(metalake), lambda scene: _actor(scene, uuid, attempt=attempt))
-    found = await ctx.submit(upkeep_permit(actor.user).about(StepPut(actor, told)), step_note)
+    pins = None if told.outputs is None else await pins_of_outputs(ctx, metalake, outputs=told.outputs)
+    found = await ctx.submit(upkeep_permit(actor.user).about(StepPut(actor, told, pins)), step_note)
     if found is None:
         run = await _why_not(ctx, metalake, actor=actor)
         raise refused(run, "told of any longer", now_ms=ctx.services.store.time.now_ms())
@@ -142,6 +147,8 @@ def step_note(tx: Tx, permit: Permit[StepPut]) -> Step | None:
         raise NotFound(f"Step {command.step.name[:200]} is none of those that the run was started with", kind="step")
     step = _after(before, command.step, attempt=command.actor.attempt)
     tx.runs.step_set(run_id, step)
+    if command.pins is not None:
+        tx.snapshot_pins.run_set(run_id, step.name, command.pins)
     findings = command.step.findings
     if findings is not None or before.attempt not in (0, step.attempt):
         tx.runs.findings_set(run_id, pipeline_id, step=step.name, findings=findings or ())

@@ -23,6 +23,7 @@ from limnos.model.runs import CANCELLED, CANCELLING, DISCARDED, FINISHES, LIVE, 
 from limnos.services.job_templates import refuse_busy
 from limnos.services.pipelines import pipeline_checked, pipeline_find
 from limnos.services.scene import Scope
+from limnos.services.snapshot_pins import pins_of_options
 from limnos.store.pipelines import declaration_read
 from limnos.store.runs import Caller, findings_read, run_read, run_whole_read, runs_read
 from limnos.view.cold import need
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.context import Context
     from limnos.services.scene import Scene
+    from limnos.services.snapshot_pins import Pins
     from limnos.store.tx import Tx
 
 LEASE_S_MIN: Final = 2
@@ -87,6 +89,8 @@ class RunStart(msgspec.Struct, frozen=True):
     user: str
     user_id: int
     owner_id: int | None
+    pins: Pins
+    """The snapshots that it reads."""
 
 
 class RunChange(msgspec.Struct, frozen=True):
@@ -236,12 +240,13 @@ async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: Begin)
     """Start a run, whose owner is the caller; the same id again is the same run. Raises PipelineBusy, AlreadyExists, NotFound."""
     begin_check(begin)
     await _require_version(ctx, metalake, pipeline=pipeline, version=begin.version)
+    pins = await pins_of_options(ctx, metalake, options=begin.options)
 
     def decide(scene: Scene) -> Permit[RunStart]:
         scene.require_in_metalake_use()
         found = scene.look_up(Kind.JOB_TEMPLATE, (pipeline,), Action.JOB_RUN)
         pipeline_checked(found.entity)
-        return scene.permit(RunStart(found.entity, begin, *me(scene), scene.maker_id), found.decision)
+        return scene.permit(RunStart(found.entity, begin, *me(scene), scene.maker_id, pins), found.decision)
 
     run, steps = await ctx.write(Scope(metalake), decide, run_insert)
     return Told(run, pipeline, _now(ctx), steps)
@@ -272,6 +277,8 @@ def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[Run, list[Step]]:
     refuse_busy(tx.runs.live_of(pipeline.id), pipeline.name, now_ms=tx.now_ms)
     version = begin.version or pipeline.record.declared  # type: ignore[union-attr]
     run = tx.runs.create(_new_run(tx, command, pipeline=pipeline, version=version), begin.steps)
+    if command.pins:
+        tx.snapshot_pins.run_set(run.id, "", command.pins)
     return run, tx.runs.steps(run.id)
 
 

@@ -16,6 +16,7 @@ from limnos.model.errors import NotFound
 from limnos.model.permits import upkeep_permit
 from limnos.services.restricted_reads import directory_leave
 from limnos.services.scans import Scan, Scanned, Told, scan_of
+from limnos.services.snapshot_pins import pinned_by
 from limnos.store.scan_plans import ScanPlan, plan_of, plan_query
 
 if TYPE_CHECKING:
@@ -57,12 +58,13 @@ class _Worked(NamedTuple):
 async def plan_begin(ctx: Context, scanned: Scanned) -> Planned:
     """Plan a scan, for as long as an answer waits. Raises BadRequest, Unsupported, MissingFile, InvalidTable, Unavailable."""
     scan, plan_id = await scan_of(ctx, scanned), token_hex(_ID_LENGTH // 2)
+    await ctx.services.plan_pins.hold(ctx, scanned, aim=scan.aim, plan_id=plan_id)
     found = await _worked(ctx, scan, plan_id=plan_id)
     if found is None or found.told is None:
         kept = ScanPlan(
             plan_id, msgspec.json.encode(_Kept(scan.aim, scanned.asked)), "" if found is None else str(found.parts)
         )
-        await _keep(ctx, scanned, plan=kept)
+        await _keep(ctx, scanned, plan=kept, snapshots=pinned_by(scan.aim))
         return _planned(plan_id, found)
     return _planned(told_whole(plan_id), found)
 
@@ -94,12 +96,21 @@ async def plan_cancel(ctx: Context, scanned: Scanned, *, plan_id: str) -> None:
     if plan_id.startswith(_TOLD_WHOLE):
         if scanned.bound is not None:
             await directory_leave(ctx, scanned, bound=scanned.bound, plan=plan_id.removeprefix(_TOLD_WHOLE))
+        await ctx.services.plan_pins.release(
+            ctx, table_id=scanned.document.node_id, plan_id=plan_id.removeprefix(_TOLD_WHOLE)
+        )
         return
     kept = await _find(ctx, scanned, plan_id=plan_id)
     if kept is None:
         raise _no_plan()
     ctx.services.scan_flights.end(plan_id)
-    await ctx.services.store.submit(_PERMIT, lambda tx: tx.scan_plans.cancel(plan_id))
+    await ctx.services.plan_pins.release(ctx, table_id=scanned.document.node_id, plan_id=plan_id)
+
+    def mutation(tx: Tx) -> None:
+        tx.scan_plans.cancel(plan_id)
+        tx.snapshot_pins.plan_drop(plan_id)
+
+    await ctx.services.store.submit(_PERMIT, mutation)
 
 
 async def tasks_load(ctx: Context, scanned: Scanned, *, task: str) -> Told:
@@ -153,10 +164,14 @@ async def _find(ctx: Context, scanned: Scanned, *, plan_id: str) -> ScanPlan | N
     return plan_of(await ctx.find(query))
 
 
-async def _keep(ctx: Context, scanned: Scanned, *, plan: ScanPlan) -> None:
+async def _keep(ctx: Context, scanned: Scanned, *, plan: ScanPlan, snapshots: tuple[int, ...]) -> None:
     defaults = ctx.services.defaults
 
     def mutation(tx: Tx) -> None:
+        if snapshots and defaults.keep_pinned:
+            tx.snapshot_pins.plan_set(
+                plan.id, table_id=scanned.document.node_id, snapshots=snapshots, keep_ms=defaults.scan_keep_ms
+            )
         tx.scan_plans.insert(
             plan, asker=scanned.asker, table_id=scanned.document.node_id, keep_ms=defaults.scan_keep_ms, most=defaults.scan_plans_max
         )  # fmt: skip

@@ -39,6 +39,7 @@ from limnos.services.sqlpp_results import EXPIRED_AT_ONCE
 from limnos.store.idempotency import PRUNED_AT_ONCE
 from limnos.store.pipelines import declarations_prune
 from limnos.store.scan_plans import EXPIRED_AT_ONCE as PLANS_AT_ONCE
+from limnos.store.snapshot_pins import EXPIRED_AT_ONCE as PINS_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -161,6 +162,8 @@ async def _prune_results(work: Work, payload: NoPayload) -> Outcome:
     while await work.submit(lambda tx: tx.requests.expire(EXPIRED_AT_ONCE)) == EXPIRED_AT_ONCE:
         pass
     while await work.submit(lambda tx: tx.scan_plans.expire()) == PLANS_AT_ONCE:
+        pass
+    while await work.submit(lambda tx: tx.snapshot_pins.expire()) == PINS_AT_ONCE:
         pass
     return Outcome()
 

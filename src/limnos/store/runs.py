@@ -169,7 +169,7 @@ EXPIRED = Sql(
 DROPS = tuple(
     Sql(f"DELETE FROM {table} WHERE {column} = :id")
     for table, column in (
-        ("run_finding", "run_id"), ("run_step", "run_id"), ("owner", "object_id"), ("pipeline_run", "id"),
+        ("run_finding", "run_id"), ("snapshot_pin", "run_id"), ("run_step", "run_id"), ("owner", "object_id"), ("pipeline_run", "id"),
     )
 )  # fmt: skip
 SWEEPS = (
@@ -180,6 +180,11 @@ SWEEPS = (
     ),
     Sql(
         "DELETE FROM run_step WHERE run_id IN (SELECT r.id FROM pipeline_run r WHERE "
+        + GONE.format("r.pipeline_id")
+        + ")"
+    ),
+    Sql(
+        "DELETE FROM snapshot_pin WHERE run_id IN (SELECT r.id FROM pipeline_run r WHERE "
         + GONE.format("r.pipeline_id")
         + ")"
     ),

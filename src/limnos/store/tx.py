@@ -34,6 +34,7 @@ from limnos.store.restrictions import RestrictionWrites
 from limnos.store.roles import RoleWrites
 from limnos.store.runs import RunWrites
 from limnos.store.scan_plans import ScanPlanWrites
+from limnos.store.snapshot_pins import SnapshotPinWrites
 from limnos.store.sqlpp_locks import SqlppLockWrites
 from limnos.store.sqlpp_requests import RequestWrites
 from limnos.store.statistics import StatisticWrites
@@ -234,6 +235,11 @@ class Tx:
     def restricted_reads(self) -> RestrictedReadWrites:
         """Directories of files that were rewritten for restricted readers."""
         return RestrictedReadWrites(self)
+
+    @property
+    def snapshot_pins(self) -> SnapshotPinWrites:
+        """Snapshots that runs and plans need."""
+        return SnapshotPinWrites(self)
 
     @property
     def scan_plans(self) -> ScanPlanWrites:

@@ -307,6 +307,19 @@ Index("restricted_read_table", restricted_read.c.table_id)
 Index("restricted_read_user", restricted_read.c.user_name)
 Index("restricted_read_expires", restricted_read.c.expires_at)
 
+snapshot_pin = Table(
+    "snapshot_pin",
+    metadata,
+    Column("run_id", Id, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("table_id", Id, nullable=False),
+    Column("snapshots", Text, nullable=False),
+    Column("expires_at", Id, nullable=False),
+    PrimaryKeyConstraint("run_id", "name", "table_id"),
+)
+Index("snapshot_pin_table", snapshot_pin.c.table_id)
+Index("snapshot_pin_expires", snapshot_pin.c.expires_at)
+
 name_migration = Table(
     "name_migration",
     metadata,

@@ -1,0 +1,26 @@
+"""Snapshots that runs and plans need.
+
+Revision ID: 0038
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from limnos.store.schema import snapshot_pin
+
+revision = "0038"
+down_revision = "0037"
+
+
+def upgrade() -> None:
+    """Make the table; a store made by this release has it from the start. The release before pins nothing."""
+    bind = op.get_bind()
+    if not sa.inspect(bind).has_table(snapshot_pin.name):
+        snapshot_pin.create(bind)
+
+
+def downgrade() -> None:
+    """Take it away."""
+    snapshot_pin.drop(op.get_bind())

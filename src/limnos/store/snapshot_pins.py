@@ -1,0 +1,99 @@
+"""Snapshots of tables that somebody still reads: runs of pipelines, by step, and plans of scans, until they expire.
+
+May import `model` and the room's `sql`. Nothing that anybody decides or caches rests on these rows, so they leave no change. A run's rows count while it runs or is held; they stay with the run, so
+that a resumed one has them again. A plan's rows have the run 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.model.runs import HELD, LIVE
+from limnos.store.sql import Sql
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from limnos.store.sql import Params
+    from limnos.store.tx import Tx
+
+EXPIRED_AT_ONCE: Final = 500
+_LIVE = ", ".join(f"'{state}'" for state in LIVE)
+_ROW = "run_id = :run AND name = :name"
+HOLDERS = Sql(
+    "SELECT p.snapshots, p.run_id, p.expires_at, r.uuid, r.state FROM snapshot_pin p LEFT JOIN pipeline_run r ON r.id = p.run_id"
+    " WHERE p.table_id = :table AND ((p.run_id = 0 AND p.expires_at > :now)"
+    f" OR r.state = '{HELD}' OR (r.state IN ({_LIVE}) AND r.beat_at + r.lease_ms > :now)) ORDER BY p.run_id DESC, p.expires_at DESC"
+)
+INSERT = Sql(
+    "INSERT INTO snapshot_pin (run_id, name, table_id, snapshots, expires_at) VALUES (:run, :name, :table, :snapshots, :expires)"
+)
+EXTEND = Sql(f"UPDATE snapshot_pin SET expires_at = :expires WHERE {_ROW} AND table_id = :table")
+DROP = Sql(f"DELETE FROM snapshot_pin WHERE {_ROW}")
+OVER = Sql(
+    "SELECT name FROM snapshot_pin WHERE run_id = 0 AND expires_at <= :now ORDER BY expires_at, name LIMIT :limit"
+)
+VERSION = Sql(
+    "SELECT version FROM document WHERE node_id = :table FOR SHARE",
+    on_sqlite="SELECT version FROM document WHERE node_id = :table",
+)
+"""A commit that swaps the document meets this lock, so of a pin and a removal one comes first."""
+
+
+class PinHolder(NamedTuple):
+    """Who needs snapshots of a table: a run with its state, or a plan until a time in milliseconds since 1970."""
+
+    snapshots: frozenset[int]
+    run: str | None
+    state: str | None
+    expires_at: int
+
+
+class SnapshotPinWrites:
+    """What becomes of pins in the store."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def holders(self, table_id: int) -> list[PinHolder]:
+        """Read who needs snapshots of a table now, runs first."""
+        rows = self.tx.rows(HOLDERS, {"table": table_id, "now": self.tx.now_ms})
+        return [
+            PinHolder(frozenset(msgspec.json.decode(snapshots, type=list[int])), uuid, state, expires)
+            for snapshots, _, expires, uuid, state in rows
+        ]
+
+    def run_set(self, run_id: int, step: str, pins: Mapping[int, Sequence[int]]) -> None:
+        """Put the snapshots that a run needs for a step, by table, in the place of those it needed; an empty step is its beginning."""
+        self.tx.count(DROP, {"run": run_id, "name": step})
+        rows: list[Params] = [self._row(run_id, step, table, snapshots, expires=0) for table, snapshots in pins.items()]
+        if rows:
+            self.tx.session.many(INSERT, rows)
+
+    def plan_set(self, name: str, *, table_id: int, snapshots: Sequence[int], keep_ms: int) -> None:
+        """Note that a plan needs snapshots of a table for a while."""
+        expires = self.tx.now_ms + keep_ms
+        if not self.tx.count(EXTEND, {"run": 0, "name": name, "table": table_id, "expires": expires}):
+            self.tx.count(INSERT, self._row(0, name, table_id, snapshots, expires=expires))
+
+    def plan_drop(self, name: str) -> None:
+        """Note that a plan needs nothing any more."""
+        self.tx.count(DROP, {"run": 0, "name": name})
+
+    def expire(self) -> int:
+        """Forget the pins of plans that have expired; returns how many, `EXPIRED_AT_ONCE` at most."""
+        rows = self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": EXPIRED_AT_ONCE})
+        for (name,) in rows:
+            self.plan_drop(name)
+        return len(rows)
+
+    def version(self, table_id: int) -> int | None:
+        """Read the version of a table's document; no commit replaces it before this transaction ends."""
+        rows = self.tx.rows(VERSION, {"table": table_id})
+        return rows[0][0] if rows else None
+
+    def _row(self, run_id: int, name: str, table_id: int, snapshots: Sequence[int], *, expires: int) -> Params:
+        told = msgspec.json.encode(sorted(set(snapshots))).decode()
+        return {"run": run_id, "name": name, "table": table_id, "snapshots": told, "expires": expires}

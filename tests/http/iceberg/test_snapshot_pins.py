@@ -1,0 +1,193 @@
+"""Snapshots that runs and plans need: no commit removes them, of whatever kind, until the run has ended or the plan is over."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.http.admin.test_runs import RUNS, finish, started
+from tests.http.driver import Answer, Node, grant
+from tests.http.iceberg import wire
+from tests.http.iceberg.planning import Written
+from tests.http.iceberg.test_plans import steer
+from tests.http.iceberg.wire import ROOT, commit, error_of, metadata_of, set_properties
+from tests.manifests import data_file, entry
+
+
+class History(Written):
+    """A table with three snapshots, of which the last one is current."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node)
+        manifests = []
+        for number in (1, 2, 3):
+            manifests.append(
+                self.manifest(f"m{number}.avro", [entry(data_file(f"{self.location}/data/{number}.parquet"))])
+            )
+            self.commit(manifests)
+
+    def remove(self, *numbers: int, updates: tuple[object, ...] = ()) -> Answer:
+        """Remove snapshots."""
+        gone = {"action": "remove-snapshots", "snapshot-ids": [number * 100 for number in numbers]}
+        return commit(self.node, "a", self.name, updates=[*updates, gone])
+
+    def ids(self) -> list[int]:
+        """The snapshots that there are."""
+        return [each["snapshot-id"] for each in metadata_of(self.node, "a", self.name)["snapshots"]]
+
+
+@pytest.fixture
+def table(lake: Node) -> History:
+    """The table."""
+    return History(lake)
+
+
+def refused(answer: Answer, *words: str) -> None:
+    """A commit that is refused in Iceberg's shape, with the words that help."""
+    assert error_of(answer)[:2] == (409, "CommitFailedException"), answer.body
+    for word in words:
+        assert word in error_of(answer)[2], error_of(answer)[2]
+
+
+def pins(*snapshots: int, table: str = "t") -> dict[str, object]:
+    """What a runner says that it reads."""
+    return {"pins": [{"table": ["main", "a", table], "snapshot": each, "fingerprint": None} for each in snapshots]}
+
+
+def test_snapshots_that_a_run_reads(table: History) -> None:
+    """A running run's snapshots stay, by the table's id, whatever it is called by now; others go; all go when the run has ended."""
+    node = table.node
+    run = started(node, options=pins(100))
+    node.done("PUT", f"{RUNS}/{run}/steps/raw", {"attempt": 1, "state": "running"})
+    names = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
+    assert node.post(f"{ROOT}/tables/rename", names).status == 204
+    table.name = "u"
+
+    refused(
+        table.remove(1), "snapshot 100", f"pipeline run {run}", f"limnos pipeline cancel {run}", "iceberg.keep_pinned"
+    )
+    refused(table.remove(1, 2), "snapshot 100")
+    assert table.remove(2).status == 200
+    assert finish(node, run, "failed").status == 200
+    assert table.remove(1).status == 200
+    assert table.ids() == [300]
+
+
+def test_snapshots_that_a_held_run_wrote(table: History) -> None:
+    """Base and head of an output stay while the run is held, and the words say how to go on; discarding it frees them."""
+    node = table.node
+    run = started(node)
+    output = {"table": ["main", "a", "t"], "branch": "run_1", "base": 100, "head": 200, "is_new": False}
+    node.done("PUT", f"{RUNS}/{run}/steps/raw", {"attempt": 1, "state": "done", "outputs": [output]})
+    assert finish(node, run, "held").status == 200
+
+    for number in (1, 2):
+        refused(table.remove(number), f"run {run}, which is held", "Publish or discard")
+    assert finish(node, run, "discarded").status == 200
+    assert table.remove(1, 2).status == 200
+
+
+def test_what_nobody_may_load_is_not_pinned(table: History) -> None:
+    """Who may start runs and not load a table pins nothing of it; nor do names of nothing, and odd options."""
+    node = table.node
+    started(node)
+    grant(node, "bob", "run_job", kind="METALAKE", on="lake")
+    for options in (pins(100), pins(100, table="nothing"), {"pins": 5}, {"pins": [{"table": []}]}):
+        begun = node.post(
+            f"{RUNS.removesuffix('/runs')}/pipelines/nyc/runs",
+            {"id": "00000000-0000-4000-8000-00000000000a", "holder": "h:1", "options": options}, user="bob",
+        )  # fmt: skip
+        assert begun.status in (200, 403, 409), begun.body
+
+    assert table.remove(1).status == 200
+
+
+def test_snapshots_of_a_plan_told_whole(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a plan reads stays until it is cancelled or over; a second plan of the same snapshot writes no further row."""
+    time = table.node.built.services.store.time
+    at = [time.now_ms()]
+    monkeypatch.setattr(time, "now_ms", lambda: at[0])
+    one, two = table.plan(snapshot_id=100), table.plan(snapshot_id=100)
+    assert one.status == two.status == 200
+    refused(table.remove(1), "snapshot 100", "a scan that was planned")
+
+    cancelled = [table.node.delete(f"{table.path}/plan/{each.json()['plan-id']}") for each in (one, two)]
+
+    assert [each.status for each in cancelled] == [204, 204]
+    assert table.remove(1).status == 200
+    assert table.plan(snapshot_id=200).status == 200
+    refused(table.remove(2))
+    at[0] += table.node.built.services.defaults.scan_keep_ms + 1
+    assert table.remove(2).status == 200
+
+
+def test_one_of_two_plans_is_cancelled(table: History) -> None:
+    """Another plan's pin stays."""
+    one, _ = table.plan(snapshot_id=100), table.plan(snapshot_id=100)
+    table.node.delete(f"{table.path}/plan/{one.json()['plan-id']}")
+
+    refused(table.remove(1))
+
+
+def test_snapshots_of_a_plan_in_parts(table: History) -> None:
+    """A plan that is fetched in parts pins what it reads; cancelled, it does not."""
+    steer(table.node, scan_files_max=1)
+    planned = table.plan(snapshot_id=200)
+    assert "plan-tasks" in planned.json()
+    refused(table.remove(2), "a scan that was planned")
+
+    assert table.node.delete(f"{table.path}/plan/{planned.json()['plan-id']}").status == 204
+    assert table.remove(2).status == 200
+
+
+def test_snapshots_of_an_incremental_plan(table: History) -> None:
+    """Every snapshot whose files count stays; the one that it starts after may go."""
+    assert table.plan(start_snapshot_id=100, end_snapshot_id=300).status == 200
+
+    refused(table.remove(2))
+    assert table.remove(1).status == 200
+
+
+def test_other_ways_to_remove(table: History) -> None:
+    """A large commit, a transaction and a register over the table are refused as a small commit is."""
+    node = table.node
+    started(node, options=pins(100))
+    gone = {"action": "remove-snapshots", "snapshot-ids": [100]}
+    change = {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": [gone]}
+    kept = metadata_of(node, "a", "t")
+    file = wire.local(table.location) / "metadata" / "00099-less.metadata.json"
+    less = {**kept, "snapshots": [each for each in kept["snapshots"] if each["snapshot-id"] != 100], "snapshot-log": []}
+    file.write_text(json.dumps(less))
+    over = {"name": "t", "metadata-location": f"file://{file}", "overwrite": True}
+
+    refused(table.remove(1, updates=(set_properties(k="x" * 70_000),)), "snapshot 100")
+    refused(node.post(f"{ROOT}/transactions/commit", {"table-changes": [change]}), "snapshot 100")
+    refused(node.post(f"{wire.space_path('a')}/register", over), "snapshot 100")
+    assert table.ids() == [100, 200, 300]
+    assert metadata_of(node, "a", "t") == kept
+
+
+def test_pins_can_be_turned_off(table: History) -> None:
+    """With `iceberg.keep_pinned` off nothing is pinned and nobody is asked."""
+    steer(table.node, keep_pinned=False)
+    started(table.node, options=pins(100))
+    assert table.plan(snapshot_id=100).status == 200
+
+    assert table.remove(1).status == 200
+
+
+def test_ordinary_commits_ask_nothing(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that removes no snapshot reads no pins; one that does reads them once."""
+    from limnos.store.snapshot_pins import SnapshotPinWrites
+
+    asked: list[int] = []
+    holders = SnapshotPinWrites.holders
+    monkeypatch.setattr(
+        SnapshotPinWrites, "holders", lambda self, table_id: asked.append(table_id) or holders(self, table_id)
+    )
+
+    commit(table.node, "a", "t", updates=[set_properties(k="v")])
+    assert asked == []
+    assert table.remove(1).status == 200
+    assert len(asked) == 1
