@@ -148,7 +148,7 @@ def step_note(tx: Tx, permit: Permit[StepPut]) -> Step | None:
     step = _after(before, command.step, attempt=command.actor.attempt)
     tx.runs.step_set(run_id, step)
     if command.pins is not None:
-        tx.snapshot_pins.run_set(run_id, step.name, command.pins)
+        tx.snapshot_pins.run_set(run_id, step.name, pins=command.pins)
     findings = command.step.findings
     if findings is not None or before.attempt not in (0, step.attempt):
         tx.runs.findings_set(run_id, pipeline_id, step=step.name, findings=findings or ())

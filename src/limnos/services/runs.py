@@ -278,7 +278,7 @@ def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[Run, list[Step]]:
     version = begin.version or pipeline.record.declared  # type: ignore[union-attr]
     run = tx.runs.create(_new_run(tx, command, pipeline=pipeline, version=version), begin.steps)
     if command.pins:
-        tx.snapshot_pins.run_set(run.id, "", command.pins)
+        tx.snapshot_pins.run_set(run.id, "", pins=command.pins)
     return run, tx.runs.steps(run.id)
 
 

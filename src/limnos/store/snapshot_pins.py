@@ -65,10 +65,12 @@ class SnapshotPinWrites:
             for snapshots, _, expires, uuid, state in rows
         ]
 
-    def run_set(self, run_id: int, step: str, pins: Mapping[int, Sequence[int]]) -> None:
+    def run_set(self, run_id: int, step: str, *, pins: Mapping[int, Sequence[int]]) -> None:
         """Put the snapshots that a run needs for a step, by table, in the place of those it needed; an empty step is its beginning."""
         self.tx.count(DROP, {"run": run_id, "name": step})
-        rows: list[Params] = [self._row(run_id, step, table, snapshots, expires=0) for table, snapshots in pins.items()]
+        rows: list[Params] = [
+            self._row(run_id, step, table_id=table, snapshots=snapshots, expires=0) for table, snapshots in pins.items()
+        ]
         if rows:
             self.tx.session.many(INSERT, rows)
 
@@ -76,7 +78,7 @@ class SnapshotPinWrites:
         """Note that a plan needs snapshots of a table for a while."""
         expires = self.tx.now_ms + keep_ms
         if not self.tx.count(EXTEND, {"run": 0, "name": name, "table": table_id, "expires": expires}):
-            self.tx.count(INSERT, self._row(0, name, table_id, snapshots, expires=expires))
+            self.tx.count(INSERT, self._row(0, name, table_id=table_id, snapshots=snapshots, expires=expires))
 
     def plan_drop(self, name: str) -> None:
         """Note that a plan needs nothing any more."""
@@ -94,6 +96,6 @@ class SnapshotPinWrites:
         rows = self.tx.rows(VERSION, {"table": table_id})
         return rows[0][0] if rows else None
 
-    def _row(self, run_id: int, name: str, table_id: int, snapshots: Sequence[int], *, expires: int) -> Params:
+    def _row(self, run_id: int, name: str, *, table_id: int, snapshots: Sequence[int], expires: int) -> Params:
         told = msgspec.json.encode(sorted(set(snapshots))).decode()
         return {"run": run_id, "name": name, "table": table_id, "snapshots": told, "expires": expires}
