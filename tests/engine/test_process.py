@@ -1,18 +1,73 @@
-"""The engine's process, before it has anything to do."""
+"""The engine's process, before it has anything to do, and how it sends results."""
 
 from __future__ import annotations
 
 import os
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from limnos.app.engine_process import EngineProcess
+from limnos.engine import process as module
+from limnos.engine import statements, wire
+from limnos.engine.sessions import Sessions
 from limnos.engine.wire import Start
+from limnos.sqlpp.jobs import EngineJob, encode
 
-pytestmark = pytest.mark.spark
+JOB = EngineJob("job", "query", b"", 0, (), None, None, 0, "token", 60_000, "")
 
 
+class Open:
+    """Sessions without a Spark."""
+
+    parts = 1
+
+    @contextmanager
+    def of(self, _job: EngineJob) -> Iterator[None]:
+        """No session."""
+        yield None
+
+    def end(self, _job: str) -> None:
+        """Nothing is under way."""
+
+    def is_alive(self) -> bool:
+        """It is."""
+        return True
+
+
+@pytest.mark.parametrize("size,lines", [(9, 50), (40, 13), (400, 2), (600, 1)])
+def test_results_are_sent_in_batches_by_their_bytes(monkeypatch: pytest.MonkeyPatch, size: int, lines: int) -> None:
+    """A frame ends with the line that makes it large enough; a character that takes three bytes counts for three."""
+    monkeypatch.setattr(module, "BATCH_BYTES", 450 if size == 9 else 500)
+    monkeypatch.setattr(
+        statements,
+        "carried_out",
+        lambda *_, **_more: ("€" * (size // 3) + "x" * (size % 3) for _ in range(2 * lines + 1)),
+    )
+    begun: Future[Sessions] = Future()
+    begun.set_result(cast("Any", Open()))
+    ours, theirs = socket.socketpair()
+    served = module._Served(theirs, begun, places=threading.Semaphore(1))
+    thread = threading.Thread(target=served.run)
+    thread.start()
+    ours.sendall(wire.framed(wire.JOB, encode(JOB)))
+    found = []
+    while (frame := wire.receive(ours))[0] == wire.ROWS:
+        found.append(frame[1].count(b"\n"))
+    thread.join(60)
+    ours.close()
+
+    assert frame[0] == wire.DONE
+    assert found == [lines, lines, 1]
+
+
+@pytest.mark.spark
 def test_an_engine_whose_server_is_killed_leaves_nothing() -> None:
     """It ends by itself when nobody holds its control socket any more, and what lay in its scratch directory is gone."""
     process = EngineProcess(Start("http://127.0.0.1:1", "lake", "local", "256m", 3, 2, "", (), (), ()))

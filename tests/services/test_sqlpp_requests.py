@@ -107,6 +107,42 @@ def test_a_request_on_this_node_is_ended_at_once(lab: Lab) -> None:
     assert lab.run(story()) == (["r"], "ASX0041: The request was cancelled")
 
 
+@pytest.mark.parametrize("by,wanted", [("request_id", "r"), ("client_context_id", "c"), ("handle", "")])
+def test_a_request_on_this_node_is_nobody_elses(lab: Lab, by: str, wanted: str) -> None:
+    """Neither its id, nor its client's, nor its handle is enough for another user; who ends everybody's needs no more."""
+
+    async def story() -> tuple[list[list[str]], list[str]]:
+        requests = here(lab)
+        request = begun(requests)
+        named = wanted or request.handle
+        found = [await requests.cancel(by, named, asker=BOB, everybody=False)]
+        seen = [each.request_id for each in await requests.everywhere(BOB, everybody=False)]
+        found.append(await requests.cancel(by, named, asker=BOB, everybody=True))
+        await ends(request)
+        await requests.close()
+        return found, seen
+
+    assert lab.run(story()) == ([[], ["r"]], [])
+
+
+@pytest.mark.parametrize("size,lines", [(1, 65_536), (30_000, 3), (65_535, 2), (200_000, 1)])
+def test_results_are_taken_in_batches_by_their_bytes(lab: Lab, size: int, lines: int) -> None:
+    """A batch ends with the line that makes it large enough, be that one of many or the first."""
+
+    async def given() -> AsyncIterator[bytes]:
+        for _ in range(2 * lines + 1):
+            yield b"x" * size
+
+    async def story() -> list[int]:
+        requests = here(lab)
+        request = begun(requests)
+        found = [len(batch) async for batch in request.batches(given(), timeout_s=LONG_S)]
+        await requests.close()
+        return found
+
+    assert lab.run(story()) == [lines, lines, 1]
+
+
 def test_a_request_whose_client_has_gone_is_ended(lab: Lab) -> None:
     """At the next look; others go on."""
     left: set[str] = set()

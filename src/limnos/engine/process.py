@@ -156,9 +156,10 @@ class _Served:
 
         self._stop()
         with sessions.of(job) as spark:
-            batch: list[str] = []
+            batch: list[bytes] = []
             size = 0
-            for line in carried_out(spark, job, parts=sessions.parts, stop=self._stop):
+            for text in carried_out(spark, job, parts=sessions.parts, stop=self._stop):
+                line = text.encode()
                 batch.append(line)
                 size += len(line)
                 if size >= BATCH_BYTES:
@@ -167,9 +168,9 @@ class _Served:
             if batch:
                 self._send(batch)
 
-    def _send(self, lines: list[str]) -> None:
+    def _send(self, lines: list[bytes]) -> None:
         self._stop()
-        self._socket.sendall(wire.framed(wire.ROWS, "".join(f"{line}\n" for line in lines).encode()))
+        self._socket.sendall(wire.framed(wire.ROWS, b"\n".join((*lines, b""))))
 
     def _stop(self) -> None:
         """Raise when the job has been ended or its time is over."""
@@ -180,7 +181,10 @@ class _Served:
 
     def _watch(self) -> None:
         """Wait for the other side to go, or the time to be over; then cancel what Spark is doing."""
-        self._socket.settimeout(None)
+        try:
+            self._socket.settimeout(None)
+        except OSError:  # the job has ended already
+            return
         gone = threading.Event()
         threading.Thread(target=self._listen, args=(gone,), daemon=True).start()
         gone.wait(max(0.0, min(self._ends_at - time.monotonic(), threading.TIMEOUT_MAX)))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from limnos.services.sqlpp_requests import LEASE_MS
+from tests.http.asterix.test_compaction import sql
 from tests.http.asterix.test_locks import query
 from tests.http.asterix.wire import ask, refusal, rows, told
 from tests.http.driver import API, Answer, Node
@@ -74,6 +75,35 @@ def test_a_large_result_is_kept_in_parts_and_comes_whole(shared: Node) -> None:
     assert [each["x"] for each in found] == list(range(1, 9))
     assert pretty.json()["results"] == found
     assert b'\n  "x": 1,' in pretty.body
+
+
+@pytest.mark.parametrize(
+    "query,parts",
+    [
+        ("select value 1 from range(1, 4000) x", 1),
+        ("select value repeat('y', 70000) from range(1, 6) x", 2),
+        ("select value repeat('y', 300000) from range(1, 3) x", 3),
+    ],
+)
+def test_a_result_is_kept_by_its_bytes(node: Node, query: str, parts: int) -> None:
+    """It lies in the store in parts of a size, not of a number of rows."""
+    handle = handle_of(ask(node, query, mode="deferred"))
+
+    assert sql(node, "SELECT count(*) FROM sqlpp_result") == [(parts,)]
+    assert node.get(handle).json()["status"] == "success"
+
+
+def test_a_result_of_which_a_part_is_gone_says_so(node: Node) -> None:
+    """Discarded while it is read: what was sent is sent, and the end of the body is no success."""
+    handle = handle_of(ask(node, MANY, mode="deferred"))
+    sql(node, "DELETE FROM sqlpp_result WHERE number = 1")
+
+    answer = node.get(handle)
+
+    body = answer.json()
+    assert (answer.status, body["status"]) == (200, "fatal")
+    assert 0 < len(body["results"]) < 8
+    assert body["errors"] == [{"code": 1, "msg": "The result was discarded while it was read"}]
 
 
 def test_an_async_request_goes_on_after_its_answer(node: Node) -> None:

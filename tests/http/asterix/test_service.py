@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from urllib.parse import urlencode
 
 import pytest
 
+from limnos.model.errors import Unavailable
+from limnos.sqlpp.errors import EngineUnavailable
+from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import FORM, SERVICE, ask, form, refusal, rows, told
 from tests.http.driver import API, Node, grant
 
@@ -273,6 +278,93 @@ def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: Node) -
     assert node.get("/admin/requests/running").json() == []
     assert told(node.delete("/admin/requests/running?client_context_id=x"))[0] == 404
     assert told(node.delete("/admin/requests/running", user="ana"))[0] == 400
+
+
+def test_a_statement_is_ended_by_its_own_user_alone(node: Node) -> None:
+    """Another user neither sees nor ends it, by whichever id; its own does, and a service admin ends everybody's."""
+    requests = node.built.services.sqlpp_requests
+    requests.reach_s = 0.0
+    for user in ("ana", "ben"):
+        node.done("POST", f"{API}/lake/users", {"name": user})
+    slow = "select value count(*) from range(1, 3000) a, range(1, 3000) b, range(1, 3000) c"
+    at = "/admin/requests/running"
+    for who, number in (("ana", 1), ("admin", 2)):
+        own = ask(node, slow, user="ana", mode="async", client_context_id=f"mine-{number}").json()
+
+        for by in (f"client_context_id=mine-{number}", f"request_id={own['requestID']}"):
+            assert told(node.delete(f"{at}?{by}", user="ben"))[0] == 404
+        assert node.get(at, user="ben").json() == []
+        assert [each["requestId"] for each in node.get(at, user="ana").json()] == [own["requestID"]]
+        ended = node.delete(f"{at}?client_context_id=mine-{number}", user=who)
+        assert (ended.status, ended.json()) == (200, {"cancelled": [own["requestID"]]})
+        node.runner.run(asyncio.wait_for(asyncio.gather(*requests._beside), 60))
+
+
+class Given:
+    """An engine that gives rows, then fails; it remembers how many were taken."""
+
+    def __init__(self, rows: list[bytes], failure: Exception | None = None) -> None:
+        self.rows, self.failure, self.taken = rows, failure, 0
+
+    async def run(self, _job: EngineJob) -> AsyncIterator[bytes]:
+        """Give the rows."""
+        for row in self.rows:
+            self.taken += 1
+            yield row
+        if self.failure is not None:
+            raise self.failure
+
+    def close(self) -> None:
+        """Nothing is there."""
+
+
+DATA = "create type T as { id: bigint }; create dataset t(T) primary key id"
+ROW = json.dumps("x" * 99_998).encode()
+LATER = EngineUnavailable("The engine ended in the middle of the statement: try again", number=3102)
+
+
+@pytest.mark.parametrize(
+    "failure,message",
+    [
+        (LATER, "ASX3102: The engine ended in the middle of the statement: try again"),
+        (Unavailable("The store is busy"), "The store is busy"),
+        (RuntimeError("nobody foresaw it"), "Something unexpected happened; tell your administrator the request id "),
+    ],
+)
+def test_a_result_that_fails_on_the_way_says_so(node: Node, failure: Exception, message: str) -> None:
+    """What was sent is sent, with status 200; the end of the body says that it is not whole, and why."""
+    rows(node, DATA)
+    node.built.services.engine = Given([ROW] * 4, failure)  # type: ignore[assignment]
+
+    answer = ask(node, "select value t from t")
+
+    body = answer.json()
+    assert (answer.status, len(body["results"]), body["status"]) == (200, 4, "fatal")
+    assert [each["msg"].startswith(message) for each in body["errors"]] == [True]
+    assert (body["metrics"]["resultCount"], body["metrics"]["errorCount"]) == (4, 1)
+
+
+def test_a_result_that_fails_before_it_is_sent_is_refused(node: Node) -> None:
+    """Few results are gathered, so that the status can still tell; none of them is given."""
+    rows(node, DATA)
+    node.built.services.engine = Given([b"1"] * 1000, LATER)  # type: ignore[assignment]
+
+    answer = ask(node, "select value t from t")
+
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert told(answer)[1].startswith("ASX3102: ")
+
+
+@pytest.mark.parametrize("given,whole", [([b"1"] * 50_000, True), ([ROW] * 2, True), ([ROW] * 3, False)])
+def test_what_is_gathered_is_bounded_by_its_bytes(node: Node, given: list[bytes], whole: bool) -> None:
+    """Many small results are sent whole; a few large ones are sent as they come."""
+    rows(node, DATA)
+    node.built.services.engine = Given(given)  # type: ignore[assignment]
+
+    answer = ask(node, "select value t from t")
+
+    assert len(answer.json()["results"]) == len(given)
+    assert ("content-length" in answer.headers) is whole
 
 
 def test_what_clients_of_asterixdb_ask_is_answered(shared: Node) -> None:

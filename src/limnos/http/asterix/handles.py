@@ -13,6 +13,7 @@ import msgspec
 from limnos.http.asterix.answers import Body
 from limnos.http.response import JSON, Response, json_response, stream_response
 from limnos.model.entities import RUNNING
+from limnos.model.errors import LimnosError
 from limnos.services.sqlpp_results import is_lost, result_discard, result_find, result_lines
 from limnos.services.sqlpp_statements import admitted
 
@@ -83,9 +84,13 @@ async def result(request: Request, ctx: Context) -> Response:
 
 async def _pieces(ctx: Context, row: StatementRequest, *, body: Body, outcome: Outcome) -> AsyncGenerator[bytes, None]:
     yield body.head()
-    async for lines in result_lines(ctx, row):
-        yield body.rows(lines)
-    yield body.behind(bytes(outcome.behind))
+    try:
+        async for lines in result_lines(ctx, row):
+            yield body.rows(lines)
+    except LimnosError as failure:  # a part is missing: the outcome of the request is not that of this answer
+        yield body.tail((), failure)
+    else:
+        yield body.behind(bytes(outcome.behind))
 
 
 def _without(row: StatementRequest, word: str, *, message: str, code: int = 200) -> Response:

@@ -130,7 +130,7 @@ async def _pieces(
 ) -> AsyncGenerator[bytes, None]:
     """The body of an answer that is sent as it is made."""
     body = run.body
-    failure = None
+    failure: Failure | None = None
     async with aclosing(batches):
         yield body.head() + b"".join(gathered)
         gathered.clear()
@@ -139,7 +139,15 @@ async def _pieces(
                 yield body.rows(batch)
         except _FAILURES as error:
             failure = error
+        except Exception:  # what was sent stays sent: without an end that says so the rest would be missed by nobody
+            log.exception("unexpected failure", operation="query-service", request_id=run.running.id)
+            failure = _unexpected(run)
     yield body.tail(run.session.warnings, failure)
+
+
+def _unexpected(run: _Run) -> LimnosError:
+    """What a caller is told of an error that nobody foresaw."""
+    return LimnosError(f"Something unexpected happened; tell your administrator the request id {run.running.id}")
 
 
 def _refused(run: _Run, failure: Failure) -> Response:
@@ -181,7 +189,7 @@ async def _keep(run: _Run, keeping: Keeping) -> Failure | None:
         failed = failure
     except Exception:
         log.exception("unexpected failure", operation="query-service", request_id=run.running.id)
-        failed = LimnosError(f"Something unexpected happened; tell your administrator the request id {run.running.id}")
+        failed = _unexpected(run)
     if failed is not None and run.asked.mode == "deferred":  # nobody ever hears of the handle
         await keeping.give_up()
         return failed

@@ -72,7 +72,13 @@ def date_of(text: str) -> Date | None:
 
 
 def time_of(text: str) -> Time | None:
-    """`23:59:59.999`, with an offset that is taken off; None for what is no time."""
+    """`23:59:59.999`, with an offset that is taken off, around midnight if need be; None for what is no time."""
+    found = _day_ms(text)
+    return None if found is None else Time(found % DAY_MS)
+
+
+def _day_ms(text: str) -> int | None:
+    """Milliseconds from midnight, before it or after the day's end where an offset says so; None for what is no time."""
     found = _TIME.fullmatch(text)
     if found is None:
         return None
@@ -80,7 +86,7 @@ def time_of(text: str) -> Time | None:
     if hour > 23 or minute > 59 or second > 59:
         return None
     ms = int((found[4] or "").ljust(3, "0")[:3])
-    return Time(((hour * 60 + minute) * 60 + second) * 1000 + ms - _offset_ms(found[5]))
+    return ((hour * 60 + minute) * 60 + second) * 1000 + ms - _offset_ms(found[5])
 
 
 def _offset_ms(text: str | None) -> int:
@@ -93,8 +99,8 @@ def _offset_ms(text: str | None) -> int:
 def datetime_of(text: str) -> DateTime | None:
     """`2013-01-31T23:59:59.999Z`; None for what is no moment."""
     day, _, rest = text.partition("T") if "T" in text else text.partition(" ")
-    date, time = date_of(day), time_of(rest)
-    return None if date is None or time is None else DateTime(date.days * DAY_MS + time.ms)
+    date, of_day = date_of(day), _day_ms(rest)
+    return None if date is None or of_day is None else DateTime(date.days * DAY_MS + of_day)
 
 
 def duration_of(text: str) -> Duration | None:
