@@ -156,29 +156,33 @@ def test_an_engine_without_a_place_to_work_is_told(
 
 
 class Files(EngineFiles):
-    """Files that are there, once they are."""
+    """Files that are there, in a directory, once they are prepared."""
 
-    def __init__(self, *, fetched: bool = True) -> None:
+    def __init__(self, directory: Path, *, fetched: bool = True) -> None:
         super().__init__(self._made, are_fetched=lambda: fetched)
+        (directory / "bin").mkdir()
+        (directory / "bin/java").touch()
+        (directory / "a.jar").touch()
+        self.directory = directory
         self.count = 0
 
     def _made(self, _progress: object) -> SparkFiles:
         self.count += 1
-        return SparkFiles(("/a.jar",), "/java", "/runtime")
+        return SparkFiles((f"{self.directory}/a.jar",), str(self.directory), "/runtime")
 
 
-def test_the_server_fetches_what_the_engine_is_given(run: Callable[[Story], object]) -> None:
+def test_the_server_fetches_what_the_engine_is_given(run: Callable[[Story], object], tmp_path: Path) -> None:
     """An engine is told where its archives and its Java lie, and has the settings of Spark; statements that come together start one."""
 
     async def story(_: SparkEngine) -> None:
-        files = Files()
+        files = Files(tmp_path)
         engine = SparkEngine(START, idle_s=60, files=files, settings={"LIMNOS__SPARK__CACHE": "/cache"})
         try:
             found = await asyncio.gather(*(lines(engine.run(job("told"))) for _ in range(2)))
         finally:
             engine.close()
 
-        assert found == [[b'[["/a.jar"],"/java","/runtime","/cache"]']] * 2
+        assert found == [[f'[["{tmp_path}/a.jar"],"{tmp_path}","/runtime","/cache"]'.encode()]] * 2
         assert files.count == 1
 
     run(story)
@@ -186,14 +190,14 @@ def test_the_server_fetches_what_the_engine_is_given(run: Callable[[Story], obje
 
 @pytest.mark.parametrize("fetched", [True, False])
 def test_what_is_missing_is_fetched_at_the_start(
-    run: Callable[[Story], object], fetched: bool, monkeypatch: pytest.MonkeyPatch
+    run: Callable[[Story], object], fetched: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A server that starts removes what killed ones left, and fetches archives that are not there, without a statement that asks."""
     looked = threading.Event()
     monkeypatch.setattr(module, "remove_stale", lambda: looked.set() or 1)
 
     async def story(_: SparkEngine) -> None:
-        files = Files(fetched=fetched)
+        files = Files(tmp_path, fetched=fetched)
         engine = SparkEngine(START, idle_s=60, files=files)
         engine.begin()
         for thread in (each for each in threading.enumerate() if each.name == "engine-begin"):
