@@ -146,7 +146,7 @@ def _ready(running: subprocess.Popen[str], log: Path) -> str:
         lines.put("")
 
     threading.Thread(target=read, daemon=True).start()
-    line = lines.get(timeout=120)
+    line = lines.get(timeout=300)
     if not line.startswith("ready "):
         raise Unmet(f"the server does not start: {log.read_text()[-2000:]}")
     return line.split()[1]

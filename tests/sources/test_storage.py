@@ -1,0 +1,18 @@
+"""Folders of a directory of Lance tables, where what reads them is missing."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from limnos.model.errors import Unsupported
+from limnos.sources.lance.storage import Storage
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the library that reads folders nobody is sent to look at credentials."""
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+
+    with pytest.raises(Unsupported, match=r"^s3://b/p needs a package that is not installed here: .*\[server\]"):
+        Storage("s3://b/p", {}).folders()
