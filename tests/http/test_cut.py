@@ -5,6 +5,9 @@ A 503 says that nothing was committed. An answer that needed another read could 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree, rmtree
 from typing import NamedTuple, NoReturn
 from uuid import UUID
 
@@ -17,7 +20,7 @@ from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.errors import Unavailable
 from tests.http.admin.test_tasks import poisoned, work
-from tests.http.driver import API, OWN, PROGRAM, Node, let_jobs
+from tests.http.driver import API, OWN, PROGRAM, Node, let_jobs, node_at
 from tests.http.gravitino.refusals import view_body as schema_view
 from tests.http.iceberg.wire import (
     ROOT,
@@ -410,10 +413,34 @@ def test_a_rotation_that_is_cut_says_so(node: Node, monkeypatch: pytest.MonkeyPa
     assert node.ask(method, target, body).status == 200
 
 
+@pytest.fixture(scope="module")
+def seed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, str]]:
+    """A data directory with something for every write, a copy of it, and what `furnish` returned: made once, put back for each test."""
+    folder = tmp_path_factory.mktemp("cut")
+    data, kept = folder / "data", folder / "kept"
+    with node_at(data) as node:
+        names = furnish(node)
+    copytree(data, kept, symlinks=True)
+    return data, kept, names
+
+
+@pytest.fixture
+def furnished(seed: tuple[Path, Path, dict[str, str]]) -> Iterator[tuple[Node, dict[str, str]]]:
+    """A node over the directory as it was made: at the same path, as places of tables are absolute."""
+    data, kept, names = seed
+    rmtree(data)
+    copytree(kept, data, symlinks=True)
+    with node_at(data) as node:
+        let_jobs(node)
+        yield node, names
+
+
 @pytest.mark.parametrize("operation", WRITES)
-def test_what_was_committed_is_answered(node: Node, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+def test_what_was_committed_is_answered(
+    furnished: tuple[Node, dict[str, str]], monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
     """A write whose database is gone right after the COMMIT is a success, for that is what it was."""
-    names = furnish(node)
+    node, names = furnished
     method, target, body = fill(WRITES[operation], names)
     marks = BEFORE.get(operation, 0)
     commits = cut_after_commit(node, monkeypatch, marks=marks)

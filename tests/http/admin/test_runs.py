@@ -373,3 +373,23 @@ def test_findings_of_the_attempt_before_go(node: Node) -> None:
     node.done("PUT", path, {"attempt": 2, "state": "running"})
 
     assert node.get(f"{RUNS}/{run}").json()["findings"] == []
+
+
+def test_a_successor_of_a_runs_user(node: Node) -> None:
+    """Somebody who has the name of a run's user by now, and may see and cancel everything, does not go on with the run."""
+    users = f"{API}/lake/users"
+    declare(node)
+    node.done("POST", users, {"name": "ana"})
+    grant(node, "ana", "use_job_template run_job", kind="METALAKE", on="lake")
+    run = str(
+        node.post(f"{PIPES}/nyc/runs", {"id": str(uuid.uuid4()), "holder": "h:1", "steps": STEPS}, user="ana")["id"]
+    )
+    node.done("DELETE", f"{users}/ana")
+    node.done("POST", users, {"name": "ana"})
+    node.done("PUT", f"{API}/lake/owners/METALAKE/lake", {"name": "ana", "type": "USER"})
+
+    ended = node.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "failed"}, user="ana")
+    resumed = node.post(f"{RUNS}/{run}/resume", {"holder": "h:2"}, user="ana")
+
+    assert [code(each) for each in (ended, resumed)] == [(403, "forbidden")] * 2
+    assert "nobody else goes on with it" in ended.body.decode()

@@ -13,10 +13,13 @@ from tests.http.iceberg.wire import PREFIX, SCHEMA, error_of, make_table, set_pr
 
 
 def test_a_stuck_store_holds_up_nobody_else(fresh: Callable[[str], Path]) -> None:
-    """While an object store takes connections and says nothing, other catalogs write large files; its own get 503."""
+    """While an object store takes connections and says nothing, other catalogs write large files; its own get 503 when it gives up.
+
+    The deadline is far away, so no load on the machine ends the wait: the store hangs up when the other catalog was answered.
+    """
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        storage = Storage(allowed_roots=("s3://b",), allowed_endpoints=(endpoint,), timeout_s=1.0)
+        storage = Storage(allowed_roots=("s3://b",), allowed_endpoints=(endpoint,), timeout_s=600.0)
         stuck = {
             "warehouse": "s3://b/w", "s3.endpoint": endpoint, "s3.region": "x", "s3.access-key-id": "k", "s3.secret-access-key": "s",
         }  # fmt: skip
@@ -37,6 +40,7 @@ def test_a_stuck_store_holds_up_nobody_else(fresh: Callable[[str], Path]) -> Non
                 await asyncio.sleep(0)
                 other = await node._ask("POST", table_path("a", "t"), large, "admin", {})
                 before = not any(task.done() for task in waiting)
+                silent.close()
                 return await asyncio.gather(*waiting), before, [other.status]
 
             refused, before, others = node.runner.run(ask())

@@ -56,12 +56,11 @@ def test_tags(node: Node, path: str) -> None:
     assert told(node.post(f"{AT}/tags/version", {"tag": "v1"})) == (404, 8)
 
 
-@pytest.mark.parametrize("version", [2**70, -1])
-def test_a_number_that_no_version_has_is_a_wrong_request(node: Node, path: str, version: int) -> None:
+def test_a_number_that_no_version_has_is_a_wrong_request(node: Node, path: str) -> None:
     """What Lance's library has no room for is refused as what it is, and the tag means what it did."""
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
 
-    for verb, tag in (("create", "x"), ("update", "v1")):
+    for verb, tag, version in (("create", "x", 2**70), ("update", "v1", -1)):  # each ends a process of Lance's
         answer = node.post(f"{AT}/tags/{verb}", {"tag": tag, "version": version})
         assert told(answer)[0] in (400, 404), answer.body
     assert node.done("POST", f"{AT}/tags/version", {"tag": "v1"}) == {"version": 1}

@@ -224,7 +224,7 @@ def test_what_a_caller_staged_is_what_is_committed(lake: Node) -> None:
     location = managed(lake)["location"]
     second = stage(location, 2)
     plain = Path("/", stage(location, 1))
-    unnumbered = plain.with_name("some.manifest-x")
+    unnumbered = plain.with_name(f"{2**64:020d}.manifest-x")
     plain.rename(unnumbered)
 
     wrong = lake.post(f"{AT}/version/create", {"version": 1, "manifest_path": second})
