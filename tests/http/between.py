@@ -40,7 +40,7 @@ def interfere(
     node: Node, patch: pytest.MonkeyPatch, *, step: Step, act: Callable[[], Awaitable[None]]
 ) -> Iterator[Interference]:
     """Stop the next request of a node at a step and run `act`, once. The patches are undone at the end."""
-    found, store = Interference(), node.built.services.store
+    found = Interference()
 
     async def stop() -> None:
         if not found.is_done:
@@ -59,13 +59,16 @@ def interfere(
 
             patches.setattr(Context, "read", read_then_stop)
         else:
-            for name in ("submit", "submit_held"):
-
-                async def stop_then_submit(
-                    *args: object, real: object = getattr(store, name), **named: object
-                ) -> object:
-                    await stop()
-                    return await real(*args, **named)  # type: ignore[operator]
-
-                patches.setattr(store, name, stop_then_submit)
+            for name in ("submit", "_write_held"):  # of requests alone: the store has mutations of the node's own, too
+                patches.setattr(Context, name, _behind(stop, getattr(Context, name)))
         yield found
+
+
+def _behind(
+    stop: Callable[[], Awaitable[None]], real: Callable[..., Awaitable[object]]
+) -> Callable[..., Awaitable[object]]:  # fmt: skip
+    async def stop_first(*args: object, **named: object) -> object:
+        await stop()
+        return await real(*args, **named)
+
+    return stop_first

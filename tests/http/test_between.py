@@ -42,6 +42,7 @@ NOT_BY_OWNERSHIP = {
     ),
     **dict.fromkeys(("finish-run", "resume-run", "query-service-discard"), "for whoever began it"),
     **dict.fromkeys(("create-token", "login"), "for everybody, about themselves"),
+    "set-catalog": "for whoever may use the catalog",
 }  # fmt: skip
 """Writes that the owner of a metalake is not allowed as its owner, with whom they are for."""
 WITHOUT_CREDENTIAL = {"login"}
