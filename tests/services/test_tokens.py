@@ -12,7 +12,7 @@ from limnos.services.audit_exports import audit_export
 from limnos.services.metalakes import metalake_create, metalakes_visible
 from limnos.services.scene import Scope
 from limnos.services.tokens import token_create, token_revoke, tokens_list, tokens_visible
-from limnos.services.users import principal_add, principal_remove
+from limnos.services.users import principal_add, principal_remove, user_enable
 from limnos.store.audit import Wanted
 from tests.inprocess import LAKE, MAIN
 from tests.services.conftest import Desk
@@ -259,12 +259,30 @@ def test_line_of_tokens_is_as_old_as_its_first(desk: Desk) -> None:
     assert desk.run(desk.node.ctx(credential(desk, gift)).read(MAIN, lambda scene: scene.user)) == "ana"
 
 
-def test_token_made_before_its_user_is_added_serves(desk: Desk) -> None:
-    """An administrator may hand out a token first and add the user afterwards, as nobody had the name before."""
-    _, header = make(desk, "admin", of="cleo")
+def test_a_name_that_nobody_has_gets_no_token(desk: Desk) -> None:
+    """An administrator adds the user first: a token that waits for its user would be the next one's of that name."""
+    with pytest.raises(NotFound, match="limnos user add cleo"):
+        make(desk, "admin", of="cleo")
+    assert desk.run(tokens_visible(desk.ctx(), "cleo")) == ()
     desk.users("cleo")
 
+    _, header = make(desk, "admin", of="cleo")
+
     assert desk.run(desk.node.ctx(credential(desk, header)).read(MAIN, lambda scene: scene.user)) == "cleo"
+
+
+def test_a_disabled_user_gets_no_token(desk: Desk) -> None:
+    """Neither from an administrator nor by itself, once every metalake that knows it has disabled it; one that has not is enough."""
+    desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
+    desk.run(principal_add(desk.ctx(), metalake="pond", kind=Kind.USER, name="ana"))
+    desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=False))
+    make(desk, "admin", of="ana")
+
+    desk.run(user_enable(desk.ctx(), metalake="pond", name="ana", enabled=False))
+
+    for maker in ("admin", "ana"):
+        with pytest.raises(Forbidden, match="disabled"):
+            make(desk, maker, of="ana")
 
 
 def test_removal_in_one_metalake_is_no_removal_in_another(desk: Desk) -> None:

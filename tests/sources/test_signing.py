@@ -11,7 +11,7 @@ from botocore.credentials import Credentials  # type: ignore[import-untyped]
 
 from limnos.files import parse
 from limnos.model.errors import BadRequest, Forbidden, LimnosError
-from limnos.sources.signing import LIST, READ, WRITE, Asked, StoreKeys, signed, touched
+from limnos.sources.signing import BUCKET, LIST, READ, WRITE, Asked, StoreKeys, signed, touched
 
 MINIO = {"s3.endpoint": "http://minio:9000"}
 HERE = "http://minio:9000/lake/w/t"
@@ -48,7 +48,8 @@ def found(asked: Asked, properties: Mapping[str, str] = MINIO) -> list[tuple[str
         (ask("GET", "http://minio:9000/lake/?list-type=2&prefix=w/t/&delimiter=/"), [(LIST, "s3://lake/w/t/")]),
         (ask("GET", "http://lake.minio:9000/?prefix=w/t2"), [(LIST, "s3://lake/w/t2")]),
         (ask("GET", "http://minio:9000/lake?list-type=2"), [(LIST, "s3://lake/")]),
-        (ask("GET", "http://minio:9000/lake?location"), []),
+        (ask("GET", "http://minio:9000/lake?location"), [(BUCKET, "s3://lake")]),
+        (ask("GET", "http://minio:9000/other?location"), [(BUCKET, "s3://other")]),
         (
             ask("POST", "http://minio:9000/lake?delete", body=DELETES.format("<Object><Key>w/t/a</Key></Object><Object><Key>w/t2/b</Key></Object>")),
             [(WRITE, "s3://lake/w/t/a"), (WRITE, "s3://lake/w/t2/b")],
@@ -109,6 +110,15 @@ TRICKS = [
     ask("POST", "http://minio:9000/lake?delete", body=DELETES.format("<Object><Key>w/t/a</Key><VersionId>1</VersionId></Object>")),
     ask("POST", "http://minio:9000/lake?delete", body=DELETES.format("<Object><Key>w/t/../t2/a</Key></Object>")),
     ask("POST", "http://minio:9000/lake?delete", body=DELETES.format("<Other><Object><Key>w/t2/a</Key></Object></Other>")),
+    *[
+        ask("POST", "http://minio:9000/lake?delete", body=DELETES.format(text))
+        for text in (
+            "<Object><Key>w/t/a<b>/../../t2/c</b></Key></Object>", "<Object><Key>w/t/a</Key><Key>w/t2/a</Key></Object>",
+            "<Object><Key>w/t/a</Key>w/t2/a</Object>", '<Object><Key xml:base="w/t2">w/t/a</Key></Object>',
+            '<Object><Key>w/t/a</Key><Key xmlns="urn:other">w/t2/a</Key></Object>', "<Object><Key>w/t/a<?x y?>b</Key></Object>",
+            "<Object><Key>w/t/a</Key></Object><Quiet><Object><Key>w/t2/a</Key></Object></Quiet>", "w/t2/a<Object><Key>w/t/a</Key></Object>",
+        )
+    ],
     ask("POST", "http://minio:9000/lake?delete", {"x-amz-content-sha256": "UNSIGNED-PAYLOAD"}, body=DELETES.format("<Object><Key>w/t/a</Key></Object>")),
     ask("GET", f"{HERE}/{'x' * 1025}"), ask("GET", f"{HERE}/{'x' * 9000}"), ask("GET", f"{HERE}/ä"), ask("GET", f"{HERE}/a b"), ask("GET", "lake/w/t/f"), ask("GET", ""),
 ]  # fmt: skip

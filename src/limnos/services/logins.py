@@ -23,12 +23,13 @@ from limnos.model.privileges import shown
 from limnos.services.context import Context
 from limnos.services.scene import Scope
 from limnos.services.tokens import refuse_former, worth_of
-from limnos.services.users import check_principal_name
+from limnos.services.users import check_principal_name, check_sign_in
 from limnos.store.passwords import password_read
 from limnos.store.tokens import token_read
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
+    from limnos.services.defaults import Rules
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
 
@@ -52,6 +53,7 @@ class SessionOpen(msgspec.Struct, frozen=True):
     secrets: tuple[bytes, ...]
     lives_s: tuple[int, ...]
     refresh: int | None
+    rules: Rules
 
 
 class Session(NamedTuple):
@@ -180,7 +182,7 @@ async def _open(ctx: Context, known: Password, *, lives_s: tuple[int, ...], refr
     bearer = Context(ctx.services, Credential(user, expires_ms=1 << 62), ctx.request_id)
 
     def decide(scene: Scene) -> Permit[SessionOpen]:
-        command = SessionOpen(known, tuple(map(hash_secret, secrets)), lives_s, refresh)
+        command = SessionOpen(known, tuple(map(hash_secret, secrets)), lives_s, refresh, scene.rules)
         return scene.permit(command, _own(scene, user))
 
     ids = await bearer.write(Scope(), decide, session_open)
@@ -191,8 +193,9 @@ async def _open(ctx: Context, known: Password, *, lives_s: tuple[int, ...], refr
 
 
 def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[int]:
-    """Insert the tokens of a session, unless its password or refreshing token has gone meanwhile."""
+    """Insert the tokens of a session, unless its user is disabled, or its password or refreshing token has gone meanwhile."""
     command, known = permit.command, permit.command.password
+    check_sign_in(command.rules, tx.principals.standing(known.user), user=known.user)
     if tx.passwords.find(known.user) != known:
         raise Unauthenticated(_OVER, was_right=True)
     if command.refresh is not None:

@@ -23,11 +23,12 @@ from limnos.model.privileges import shown
 from limnos.services.context import Context
 from limnos.services.scene import Scope
 from limnos.services.tokens import check_life, refuse_former, token_worth, worth_of
-from limnos.services.users import check_principal_name
+from limnos.services.users import check_principal_name, check_sign_in
 from limnos.store.tokens import secrets_read, token_read
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
+    from limnos.services.defaults import Rules
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
 
@@ -59,6 +60,7 @@ class AccessOpen(msgspec.Struct, frozen=True):
     secret: Token
     secret_hash: bytes
     lives_s: int
+    rules: Rules
 
 
 class Access(NamedTuple):
@@ -202,7 +204,7 @@ async def _open(ctx: Context, secret: Token) -> Access:
     def decide(scene: Scene) -> Permit[AccessOpen]:
         word = Action.TOKEN_MANAGE_OTHERS.word
         own = Decision(True, word, ROOT_ID, "server", secret.user, (Factor("self"),), scene.stamps)
-        return scene.permit(AccessOpen(secret, hash_secret(text), ctx.services.defaults.session_s), own)
+        return scene.permit(AccessOpen(secret, hash_secret(text), ctx.services.defaults.session_s, scene.rules), own)
 
     token = await bearer.write(Scope(), decide, access_open)
     return Access(secret.user, token_text(token.id, text), max(((token.expires_at or 0) - token.created_at) // 1000, 1))
@@ -211,6 +213,7 @@ async def _open(ctx: Context, secret: Token) -> Access:
 def access_open(tx: Tx, permit: Permit[AccessOpen]) -> Token:
     """Insert a token that ends with its secret, unless that has ended meanwhile."""
     command = permit.command
+    check_sign_in(command.rules, tx.principals.standing(command.secret.user), user=command.secret.user)
     secret = tx.tokens.by_id(command.secret.id)
     if secret is None or secret.revoked or secret.is_over(tx.now_ms):
         raise Unauthenticated(_OVER, was_right=True)

@@ -17,7 +17,7 @@ from limnos.services.places import place_of
 from limnos.services.table_formats import ICEBERG
 from limnos.services.tables import table_load
 from limnos.sources.credentials import KEY_ID, REGION, SECRET, TOKEN, Credentials, stated
-from limnos.sources.signing import LIST, READ, WRITE, StoreKeys, environment_keys, signed, touched
+from limnos.sources.signing import BUCKET, LIST, READ, WRITE, StoreKeys, environment_keys, signed, touched
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
@@ -106,6 +106,14 @@ def _check(opened: Opened, found: list[Touched]) -> None:
     """Refuse what lies elsewhere, or may not be done. Raises Forbidden."""
     below = f"{normalise(opened.location)}/"
     for each in found:
+        if each.how == BUCKET:
+            if not below.startswith(f"{each.location}/"):
+                raise Forbidden(
+                    f"{each.location[:300]} is not the table's bucket: requests are signed for that one alone"
+                )
+            if not (opened.rights.reads or opened.rights.writes):
+                raise Forbidden("To ask where a table's bucket is needs SELECT_TABLE or MODIFY_TABLE on it")
+            continue
         if not each.location.startswith(below):
             raise Forbidden(
                 f"{each.location[:300]} is not below the table's location: requests are signed for its own files alone"

@@ -6,6 +6,7 @@ May import the rooms below. Knows no wire format. The secret leaves this module 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -21,12 +22,14 @@ from limnos.services.context import Context
 from limnos.services.metalakes import metalakes_list
 from limnos.services.scene import Scope
 from limnos.services.signing_in import sign_in
-from limnos.services.users import check_principal_name
+from limnos.services.users import check_principal_name, check_sign_in, check_token_holder
+from limnos.store.principals import standing_read
 from limnos.view.cold import need
 from limnos.view.keys import token_key, tokens_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
+    from limnos.services.defaults import Rules
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
 
@@ -42,6 +45,7 @@ class TokenCreate(msgspec.Struct, frozen=True):
     expires_in_s: int | None
     trust: Trust
     root_id: int | None
+    rules: Rules
 
 
 class TokenRevoke(msgspec.Struct, frozen=True):
@@ -110,7 +114,8 @@ async def token_create(
 ) -> tuple[Token, str]:
     """Make a token for the caller, or for another user; returns it and its text, which is not kept.
 
-    `by_server`: the server makes it for its administrator, whose word it has by its settings.
+    `by_server`: the server makes it for its administrator, whose word it has by its settings. Raises BadRequest, Forbidden (also
+    where the user is disabled), NotFound (no metalake has the user).
     """
     check_life(expires_in_s)
     if user is not None:
@@ -121,7 +126,8 @@ async def token_create(
         whose = user or scene.user
         decision = _may(scene, whose)
         trust, root_id = worth_of(ctx, scene, user=whose, by_server=by_server)
-        return scene.permit(TokenCreate(whose, name, hash_secret(secret), expires_in_s, trust, root_id), decision)
+        command = TokenCreate(whose, name, hash_secret(secret), expires_in_s, trust, root_id, scene.rules)
+        return scene.permit(command, decision)
 
     await refuse_former(ctx)
     token = await ctx.write(Scope(), decide, token_insert)
@@ -145,13 +151,17 @@ async def token_worth(ctx: Context, text: str) -> tuple[str, int | None]:
         return scene.user, own.expires_at
 
     user, expires_ms = await bearer.read(Scope(), ends)
+    check_sign_in(ctx.services.rules, await ctx.look_up(partial(standing_read, user)), user=user)
     left_ms = None if expires_ms is None else expires_ms - ctx.services.store.time.now_ms()
     return user, None if left_ms is None else max(left_ms // 1000, 1)
 
 
 def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
-    """Insert the token."""
+    """Insert the token, for a user that there is."""
     command = permit.command
+    standing = tx.principals.standing(command.user)
+    if standing.is_known or command.user != tx.actor:
+        check_token_holder(command.rules, standing, user=command.user)
     expires_at = None if command.expires_in_s is None else tx.now_ms + command.expires_in_s * 1000
     return tx.tokens.create(
         user=command.user, name=command.name, secret_hash=command.secret_hash, expires_at=expires_at,

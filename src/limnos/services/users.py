@@ -13,9 +13,10 @@ from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.access.subjects import principal_of
 from limnos.model.entities import Principal
-from limnos.model.errors import AlreadyExists, BadRequest
+from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, NotFound, Unauthenticated
 from limnos.model.kinds import Kind
 from limnos.model.principals import NAME_BYTES_MAX, is_name
+from limnos.model.privileges import shown
 from limnos.services.scene import Scope
 from limnos.view.cold import need, need_all
 from limnos.view.keys import holders_key, principals_key, roles_key, rules_key
@@ -23,7 +24,9 @@ from limnos.view.keys import holders_key, principals_key, roles_key, rules_key
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.context import Context
+    from limnos.services.defaults import Rules
     from limnos.services.scene import Found, Scene
+    from limnos.store.principals import Standing
     from limnos.store.tx import Tx
 
 
@@ -31,6 +34,9 @@ _ACTIONS = {
     Kind.USER: (Action.USER_MANAGE, Action.USER_LOAD, Action.USER_LIST),
     Kind.GROUP: (Action.GROUP_MANAGE, Action.GROUP_LOAD, Action.GROUP_LIST),
 }
+
+
+_DISABLED = "User {user} is disabled and gets no tokens: an administrator can enable it, 'limnos user enable {user}'"
 
 
 class Holder(NamedTuple):
@@ -122,6 +128,30 @@ def check_principal_name(name: str, kind: Kind) -> str:
             f"this is not one: {name!a}"
         )
     return name
+
+
+def check_sign_in(rules: Rules, standing: Standing, *, user: str) -> None:
+    """Refuse to sign in users whom every metalake that knows them has disabled, but for service admins. Raises Unauthenticated."""
+    if _is_disabled(rules, standing, user=user):
+        raise Unauthenticated(_DISABLED.format(user=shown(user)), was_right=True)
+
+
+def check_token_holder(rules: Rules, standing: Standing, *, user: str) -> None:
+    """Refuse tokens for names that no metalake has, and for users whom every metalake has disabled. Raises NotFound, Forbidden.
+
+    Service admins, and servers without access control, need no user.
+    """
+    if _is_disabled(rules, standing, user=user):
+        raise Forbidden(_DISABLED.format(user=shown(user)))
+    if rules.access_enabled and not standing.is_known and user not in rules.service_admins:
+        raise NotFound(
+            f"User {shown(user)} does not exist in any metalake, so it gets no token: add it first, 'limnos user add {shown(user)}'",
+            kind="user",
+        )
+
+
+def _is_disabled(rules: Rules, standing: Standing, *, user: str) -> bool:
+    return rules.access_enabled and standing.is_disabled and user not in rules.service_admins
 
 
 async def principal_add(

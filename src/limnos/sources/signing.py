@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from urllib.parse import SplitResult
 
-READ, WRITE, LIST = "read", "write", "list"
+READ, WRITE, LIST, BUCKET = "read", "write", "list", "bucket"
+"""What a request does: to an object, to the names that begin so, or to a bucket as a whole."""
 BODY_BYTES_MAX: Final = 512 << 10
 _URI_CHARACTERS_MAX: Final = 8192
 _KEY_BYTES_MAX: Final = 1024
@@ -46,6 +47,8 @@ _OF_OBJECTS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
     "POST": (WRITE, frozenset({"x-id", "uploads", "uploadId"})),
     "DELETE": (WRITE, frozenset({"x-id", "uploadId"})),
 }
+_OF_ENTRIES: Final = frozenset({"Key", "ETag", "Size", "LastModifiedTime"})
+_NAMESPACE: Final = "{http://s3.amazonaws.com/doc/2006-03-01/}"
 _OF_LISTS: Final = frozenset(
     {"x-id", "list-type", "prefix", "delimiter", "max-keys", "continuation-token", "start-after", "marker", "encoding-type", "fetch-owner"}
 )  # fmt: skip
@@ -200,7 +203,7 @@ def _of_deletes(asked: Asked, bucket: str, *, query: Mapping[str, str]) -> list[
     body = asked.body
     if body is None:
         raise Forbidden("A request to delete several objects is signed with its body alone: send it as 'body'")
-    if len(body) > BODY_BYTES_MAX or "<!" in body:
+    if len(body) > BODY_BYTES_MAX or "<!" in body or body.count("<?") > body.startswith("<?xml "):
         raise BadRequest("body is no plain list of objects to delete")
     told = _header(asked.headers, "x-amz-content-sha256")
     if told is not None and told != sha256(body.encode()).hexdigest():
@@ -211,23 +214,42 @@ def _of_deletes(asked: Asked, bucket: str, *, query: Mapping[str, str]) -> list[
         root = ET.fromstring(body)  # noqa: S314 - no declarations, so no entities
     except ET.ParseError:
         raise BadRequest("body is no list of objects to delete") from None
-    if _tag(root) != "Delete" or any(_tag(each) not in ("Object", "Quiet") for each in root):
+    if any(len(each) for each in root if _tag(each) != "Object"):
         raise BadRequest("body is no list of objects to delete")
-    entries = [{_tag(one): one.text or "" for one in each} for each in root if _tag(each) == "Object"]
-    if not entries or any(
-        not set(each) <= {"Key", "ETag", "Size", "LastModifiedTime"} or not each.get("Key") for each in entries
-    ):
+    objects = [_fields(each) for each in root if _tag(each) == "Object"]
+    if _tag(root) != "Delete" or any(_tag(each) not in ("Object", "Quiet") for each in root) or _is_mixed(root):
+        raise BadRequest("body is no list of objects to delete")
+    if not objects or any(not set(each) <= _OF_ENTRIES or not each.get("Key") for each in objects):
         raise Forbidden("Only objects by their keys are deleted so: no versions")
-    return [Touched(WRITE, _checked(bucket, each["Key"])) for each in entries]
+    return [Touched(WRITE, _checked(bucket, each["Key"])) for each in objects]
+
+
+def _fields(entry: ET.Element) -> dict[str, str]:
+    """Return the texts of an entry's elements by their names.
+
+    Raises BadRequest where a store could read another text than this function: elements inside an element, two of one name, text between
+    elements, attributes, other namespaces.
+    """
+    found = {_tag(each): each.text or "" for each in entry}
+    if len(found) < len(entry) or _is_mixed(entry) or any(len(each) or each.attrib for each in entry):
+        raise BadRequest("body is no plain list of objects to delete: each has one Key, which is a text alone")
+    return found
+
+
+def _is_mixed(element: ET.Element) -> bool:
+    """Say whether an element has attributes, or texts beside its elements."""
+    texts = [element.text, *(each.tail for each in element)]
+    return bool(element.attrib) or any(text is not None and text.strip() for text in texts)
 
 
 def _tag(element: ET.Element) -> str:
-    return element.tag.rpartition("}")[2]
+    """Return an element's name, if it is one of S3's or has no namespace; else as it is, which is no known name."""
+    return element.tag.removeprefix(_NAMESPACE)
 
 
 def _of_list(asked: Asked, bucket: str, *, query: Mapping[str, str]) -> list[Touched]:
     if asked.method == "GET" and set(query) - {"x-id"} == {"location"}:
-        return []  # which region a bucket is in
+        return [Touched(BUCKET, _checked(bucket, "").removesuffix("/"))]  # which region it is in
     if asked.method != "GET" or not set(query) <= _OF_LISTS:
         raise _unknown(asked.method, query)
     return [Touched(LIST, _checked(bucket, query.get("prefix", "")))]

@@ -5,7 +5,7 @@ May import `model` and the room's `sql`, `changes`. Everything here moves the me
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.model.entities import Principal
 from limnos.model.errors import AlreadyExists, NotFound
@@ -14,7 +14,7 @@ from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from limnos.store.tx import Tx
 
@@ -53,6 +53,7 @@ ISSUED = Sql(
     f"SELECT {', '.join('g.' + each for each in _COLUMNS.split(', '))} FROM group_member m"
     " JOIN principal g ON g.id = m.group_id AND g.deleted = 0 WHERE m.user_id = :id AND m.issued = :yes"
 )
+STANDING = Sql("SELECT enabled FROM principal WHERE kind = :kind AND name = :name AND deleted = 0")
 SIGNED_IN = Sql("SELECT signed_in FROM principal WHERE id = :id AND deleted = 0")
 SIGN_IN = Sql("UPDATE principal SET signed_in = :issued WHERE id = :id AND (signed_in IS NULL OR signed_in < :issued)")
 FORGET_MEMBER = Sql("DELETE FROM group_member WHERE user_id = :id OR group_id = :id")
@@ -100,6 +101,26 @@ def signed_in_read(user_id: int) -> Load[int | None]:
     return rows[0][0] if rows else None
 
 
+class Standing(NamedTuple):
+    """What all metalakes together know of a user's name."""
+
+    is_known: bool
+    """Some metalake has a user of that name."""
+    is_disabled: bool
+    """Some metalake has one, and each that has one has disabled it."""
+
+
+def standing_read(user: str) -> Load[Standing]:
+    """Read what all metalakes together know of a user's name."""
+    rows = yield STANDING, {"kind": int(Kind.USER), "name": user}
+    return _standing(rows)
+
+
+def _standing(rows: Sequence[Row]) -> Standing:
+    enabled = [bool(row[0]) for row in rows]
+    return Standing(bool(enabled), bool(enabled) and not any(enabled))
+
+
 class PrincipalWrites:
     """What mutations do to users and groups."""
 
@@ -117,6 +138,10 @@ class PrincipalWrites:
         if found is None:
             raise NotFound(f"{kind.word.capitalize()} {name} does not exist: add it first", kind=kind.word)
         return found
+
+    def standing(self, user: str) -> Standing:
+        """Read what all metalakes together know of a user's name, inside the transaction."""
+        return _standing(self.tx.rows(STANDING, {"kind": int(Kind.USER), "name": user}))
 
     def by_id(self, principal_id: int) -> Principal | None:
         """Read a live principal by id."""

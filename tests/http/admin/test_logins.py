@@ -124,18 +124,22 @@ def test_a_disabled_user_and_a_successor_are_refused(node: Node) -> None:
     session = login(node).json()
     ask(node, "PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
     disabled = ask(node, "GET", f"{API}/lake", token=session["token"]).status
+    logins = [login(node), node.post(f"{OWN}/login", {"refresh_token": session["refresh_token"]}, user=None)]
     ask(node, "PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": True})
     enabled = ask(node, "GET", f"{API}/lake", token=session["token"]).status
     ask(node, "DELETE", f"{API}/lake/users/ana")
     ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
 
     assert (disabled, enabled) == (403, 200)
+    assert [each.status for each in logins] == [401, 401]
+    assert all("disabled" in str(each.json()["error"]["message"]) for each in logins)
     assert ask(node, "GET", f"{API}/lake", token=session["token"]).status == 401
     assert ask(node, "GET", f"{API}/lake", token=login(node).json()["token"]).status == 401
 
 
 def test_only_oneself_and_service_admins_set_a_password(node: Node) -> None:
     """Oneself with the old one; others, and who says nothing, not at all."""
+    ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
     bob = ask(node, "POST", f"{OWN}/tokens", {"user": "bob"}).json()["token"]
     ana = login(node).json()["token"]
 

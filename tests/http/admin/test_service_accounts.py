@@ -151,6 +151,7 @@ def test_only_service_admins(node: Node) -> None:
     """Neither others nor the service account make, see or end secrets; nobody makes themself one."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
+    ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
     bob = str(ask(node, "POST", f"{OWN}/tokens", {"user": "bob"})["token"])
 
     for token in (access, bob):
@@ -202,13 +203,18 @@ def test_a_successor_of_the_name_gets_nothing(node: Node) -> None:
 
 
 def test_a_disabled_service_account_is_refused(node: Node) -> None:
-    """At the next request, whatever it was given before."""
+    """At the next request, whatever it was given before; and its secret opens nothing until it is enabled again."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
     ask(node, "PATCH", f"{OWN}/metalakes/lake/users/etl", {"enabled": False})
 
+    refused = opened(node, secret)
+
     assert ask(node, "GET", f"{API}/lake", token=access).status == 403
-    assert ask(node, "GET", f"{API}/lake", token=str(opened(node, secret)["access_token"])).status == 403
+    assert (refused.status, refused["error"]) == (401, "invalid_client")
+    assert "disabled" in str(refused["error_description"])
+    ask(node, "PATCH", f"{OWN}/metalakes/lake/users/etl", {"enabled": True})
+    assert opened(node, secret).status == 200
 
 
 def test_a_secret_is_worth_what_its_makers_word_was(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,7 @@ def test_bad_tokens_are_400(node: Node, body: object) -> None:
 
 def test_others_tokens_are_for_service_admins(node: Node) -> None:
     """A service admin makes, lists and revokes anybody's tokens; nobody else does."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
     made = node.done("POST", TOKENS, {"user": "ana"})
 
     refused = [

@@ -160,9 +160,11 @@ def test_nothing_beyond_the_table_is_signed(node: Node, store: Objects, kind: st
         f"{store.uri}/{BUCKET}/{kind}/t2/data/f", f"{store.uri}/{BUCKET}/{kind}/t", f"{store.uri}/{BUCKET}/{kind}/t2", f"{store.uri}/{BUCKET}/{other}/t/f",
         f"{store.uri}/{ELSE}/{kind}/t/f", f"{store.uri}/{BUCKET}/{kind}/t/%2e%2e/t2/f", f"{store.uri}/{BUCKET}?prefix={kind}/t", f"{store.uri}/{BUCKET}?prefix=",
         f"{store.uri}/{BUCKET}?prefix={kind}/t2/", f"{store.uri}/{BUCKET}", f"https://{BUCKET}.s3.amazonaws.com/{kind}/t/f",
+        f"{store.uri}/{ELSE}?location",
     ]  # fmt: skip
     for uri in refused:
         assert sign(node, store, kind, uri=uri).status in (400, 403), uri
+    assert sign(node, store, kind, uri=f"{store.uri}/{BUCKET}?location").status == 200
     beside = {"x-amz-copy-source": [f"{BUCKET}/{kind}/t2/data/f"]}
     assert sign(node, store, kind, method="PUT", headers=beside).status == 403
     body = f"<Delete><Object><Key>{kind}/t/a</Key></Object><Object><Key>{kind}/t2/a</Key></Object></Delete>"
