@@ -96,6 +96,11 @@ def test_refusal_without_a_decision_says_who_one_is() -> None:
     ("undrop main.a.t", "Table a.t exists by now", "already-exists",
      "choose another name; 'limnos describe main.a.t' shows what has it"),
     ("trash ls nope", "Catalog nope does not exist in metalake lake", "not-found", "'limnos ls' shows what is there"),
+    ("grant select_table --on main.a.t --to bob", "Role bob does not exist in metalake lake: create it first", "not-found",
+     ("privileges are given to roles, and roles to users: 'limnos role create ROLE', repeat this with --to ROLE, then "
+      "'limnos grant role ROLE --to USER'")),
+    ("grant role analyst --to bob", "Role analyst does not exist in metalake lake: create it first", "not-found",
+     "'limnos role list' shows those that are there"),
     ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos webhook list' shows those that are there"),
 ])  # fmt: skip
 def test_the_next_command_is_about_what_failed(line: str, message: str, code: str, hint: str) -> None:

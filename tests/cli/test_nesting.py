@@ -56,3 +56,15 @@ def test_changing_goes_on_until_it_is_done(fake: Fake, limnos: Run) -> None:
     assert limnos("names", "undo", "--yes").code == 0
     assert limnos("names", "confirm", "--yes").result == {"confirmed": "main"}
     assert [asked.body for asked in fake.asked[:3]] == [{"to": "migrated"}, {"to": "migrated"}, {"to": "undone"}]
+
+
+def test_an_undo_of_no_names_says_so(fake: Fake, limnos: Run) -> None:
+    """A plan that had no names gave none back."""
+    fake.on(
+        "POST", f"{NAMES}/changes", {**CHANGED, "state": "undone", "total": 0, "renamed": 0, "nested": 0, "left": 0}
+    )
+
+    done = limnos("names", "undo", "--yes", "--output", "table")
+
+    assert "there was nothing to give back" in done.out
+    assert "former names" not in done.out

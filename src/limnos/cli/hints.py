@@ -203,6 +203,11 @@ def _not_found(error: ClientError, typed: Typed) -> str:
         return f"'{typed.command('describe', table)}' shows what it has"
     named = _NAMED.match(error.message)
     kind = named[1].lower() if named else ""
+    if kind == "role" and typed.words[0] == "grant" and typed.words[1:2] != ("role",):
+        made, given = typed.command("role", "create", "ROLE"), typed.command("grant", "role", "ROLE", "--to", "USER")
+        return (
+            f"privileges are given to roles, and roles to users: '{made}', repeat this with --to ROLE, then '{given}'"
+        )
     if kind in _OF_LISTS:
         return f"'{typed.command(*_OF_LISTS[kind].split())}' shows those that are there"
     if kind == "metalake":

@@ -122,6 +122,8 @@ def undo(catalog: str = "main", /, *, yes: Yes = False, common: Common = DEFAULT
     with common.client() as client:
         found = client.names.undo(catalog)
     text = f"catalog {catalog} has its former names{_left(found)}"
+    if found.total == 0:
+        text = f"the plan of catalog {catalog} has no names, so there was nothing to give back"
     show_done(text, msgspec.structs.asdict(found), shape=common.shape)
 
 

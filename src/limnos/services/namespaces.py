@@ -63,6 +63,8 @@ class NamespaceDrop(msgspec.Struct, frozen=True):
 
     namespace: Node
     keep_ms: int = 0
+    levels: Levels = ()
+    """Its whole name, for refusals."""
 
 
 class NamespaceMove(msgspec.Struct, frozen=True):
@@ -79,9 +81,12 @@ class NamespaceMove(msgspec.Struct, frozen=True):
     """Whether who moves it may end its protection; else it stays in what it lies in while it is protected."""
 
 
-def already_exists(levels: Levels) -> AlreadyExists:
-    """Say that a namespace exists."""
-    return AlreadyExists(f"Namespace already exists: {render(levels)}", kind="namespace")
+def already_exists(levels: Levels, holder: str = "namespace") -> AlreadyExists:
+    """Say that the name of a namespace is taken; `holder` is the kind of what has it, as a Lance catalog's tables may."""
+    words = f"{holder.capitalize()} already exists: {render(levels)}"
+    if holder != Kind.NAMESPACE.word:
+        words += f", and no namespace can have the name of a {holder} beside it: choose another one"
+    return AlreadyExists(words, kind="namespace")
 
 
 def namespace_find(scene: Scene, levels: Levels, action: Action) -> Found[Node]:
@@ -140,8 +145,8 @@ async def namespace_create(
 
     try:
         node = await ctx.write(scope, decide, namespace_insert)
-    except AlreadyExists:
-        raise already_exists(levels) from None
+    except AlreadyExists as error:
+        raise already_exists(levels, error.kind) from None
     return node, home_of(node, above)
 
 
@@ -167,7 +172,8 @@ def namespace_create_of(
     if len(lacking) > 1 and not parents:
         raise scene.missing(Kind.NAMESPACE, levels[:-1])
     if not lacking or (len(lacking) == 1 and scene.is_taken(parent.id, Kind.NAMESPACE, lacking[0])):
-        raise already_exists(levels)
+        holder = scene.holder_of(parent.id, Kind.NAMESPACE, lacking[0]) if lacking else None
+        raise already_exists(levels, (holder or Kind.NAMESPACE).word)
     for name in lacking:
         check(name)
     placed = located(None, record, place_of(scene))
@@ -247,11 +253,14 @@ async def namespace_edit(
 
 
 def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
-    """Write the namespace's edited record."""
+    """Write the namespace's edited record; an edit that changes nothing leaves it unmodified."""
     command = permit.command
     held = tx.nodes.confirm(command.namespace)
     before = cast("NamespaceRecord", held.record)
-    tx.nodes.write_record(held, located(before, command.edit(before), command.place))
+    after = command.edit(before)
+    if after == before:
+        return held
+    tx.nodes.write_record(held, located(before, after, command.place))
     return tx.nodes.by_id(held.id)
 
 
@@ -263,14 +272,15 @@ async def namespace_drop(ctx: Context, scope: Scope, *, levels: Levels) -> None:
 def namespace_drop_of(scene: Scene, levels: Levels) -> Permit[NamespaceDrop]:
     """Decide on dropping a namespace. Raises NotFound, Forbidden."""
     node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_DROP)
-    return scene.permit(NamespaceDrop(node, scene.defaults.keep_dropped_ms), decision)
+    return scene.permit(NamespaceDrop(node, scene.defaults.keep_dropped_ms, levels), decision)
 
 
 def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
     """Drop the namespace if nothing is in it."""
-    held = tx.nodes.confirm(permit.command.namespace)
-    tx.nodes.require_empty(held)
-    tx.nodes.drop(held, keep_ms=permit.command.keep_ms)
+    command = permit.command
+    held = tx.nodes.confirm(command.namespace)
+    tx.nodes.require_empty(held, named=render(command.levels) if command.levels else "")
+    tx.nodes.drop(held, keep_ms=command.keep_ms)
 
 
 async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> None:

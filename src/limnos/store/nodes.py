@@ -235,12 +235,12 @@ class NodeWrites:
         """Say whether the node is still there."""
         return bool(self.tx.rows(ALIVE, {"id": node_id}))
 
-    def require_empty(self, node: Node, otherwise: str = "") -> None:
-        """Raise NotEmpty when the node has any live child, naming one; `otherwise` ends the advice."""
+    def require_empty(self, node: Node, otherwise: str = "", *, named: str = "") -> None:
+        """Raise NotEmpty when the node has any live child, naming one; `otherwise` ends the advice, `named` is the node's whole name."""
         rows = self.tx.rows(ANY_CHILD, {"id": node.id})
         if rows:
             kind, name = KINDS[rows[0][0]].word, rows[0][1]
-            what = f"{node.kind.word.capitalize()} {node.name}"
+            what = f"{node.kind.word.capitalize()} {named or node.name}"
             raise NotEmpty(f"{what} is not empty: drop its {kind} {name} first{otherwise}", kind=node.kind.word)
 
     def create(

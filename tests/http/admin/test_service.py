@@ -13,7 +13,9 @@ def test_first_page_says_what_is_where(node: Node) -> None:
 
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/plain")
-    assert all(word in answer.body.decode() for word in ("/iceberg", "/api", OWN, "/metrics"))
+    assert all(
+        word in answer.body.decode() for word in ("/iceberg", "/lance", "/query/service", "/api", OWN, "/metrics")
+    )
 
 
 @pytest.mark.parametrize("path", ["/health", "/health.html", "/health/live", "/health/ready"])

@@ -344,3 +344,30 @@ def test_badly_encoded_path_is_an_illegal_identifier(node: Node, segment: str) -
 
     assert told(answer) == (400, 1001, "IllegalNameIdentifierException")
     assert "%" not in str(answer["message"]).replace("%%", "")
+
+
+def test_an_alter_without_updates_modifies_nothing(node: Node) -> None:
+    """A schema whose alter has no updates, or sets what is there, is not marked as modified, and no change is fed."""
+    schemas = f"{API}/lake/catalogs/main/schemas"
+    node.done("POST", schemas, {"name": "a", "properties": {"k": "v"}})
+    feed = "/api/limnos/v1/metalakes/lake/catalogs/main/changes"
+    before = node.get(feed).json()["changes"]
+
+    for updates in ([], [{"@type": "setProperty", "property": "k", "value": "v"}]):
+        audit = node.done("PUT", f"{schemas}/a", {"updates": updates})["schema"]["audit"]
+        assert "lastModifier" not in audit
+
+    assert node.get(feed).json()["changes"] == before
+    changed = node.done("PUT", f"{schemas}/a", {"updates": [{"@type": "setProperty", "property": "k", "value": "w"}]})
+    assert "lastModifier" in changed["schema"]["audit"]
+
+
+def test_a_full_schema_is_refused_by_its_whole_name(node: Node) -> None:
+    """A refusal to drop a nested schema that holds something names it from the catalog down."""
+    schemas = f"{API}/lake/catalogs/main/schemas"
+    node.done("POST", schemas, {"name": "a:b:c"})
+
+    answer = node.delete(f"{schemas}/a%3Ab")
+
+    assert answer.status == 409
+    assert "Namespace a.b is not empty: drop its namespace c first" in str(answer["message"])

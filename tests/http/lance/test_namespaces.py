@@ -212,3 +212,13 @@ def test_a_cascade_from_a_protected_catalog_takes_nothing(node: Node, what: str)
     assert told(answer) == (409, 19)
     assert node.post(f"{table('lance', 'a', 't')}/exists").status == 200
     assert node.post(f"{table('lance', 'other')}/exists").status == 200
+
+
+def test_a_tables_name_is_no_namespaces(node: Node) -> None:
+    """A namespace that would have a table's name is refused in words that say what has it."""
+    declare(node, "lance", "t")
+
+    for _ in range(2):  # before and after the name is cached
+        answer = node.post(f"{space('lance', 't')}/create", {})
+        assert told(answer) == (409, 2)
+        assert "Table already exists: t" in answer.json()["detail"]

@@ -25,6 +25,8 @@ _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 _FIRST_PAGE = f"""Limnos {__version__}: one governed tree of names for lakehouse data.
 
   /iceberg        Iceberg REST (Spark, PyIceberg, DuckDB, Trino): the catalog's uri, with warehouse=<catalog>
+  /lance          Lance REST Namespace (LanceDB, Lance's Spark connector): the namespace's uri
+  /query/service  SQL++ (AsterixDB's query service)
   /api            Gravitino REST (Gravitino's clients): their server uri is this page's
   /api/limnos/v1  what no protocol offers: moves, group members, tokens, explanations
   /configs        settings that clients may know
