@@ -15,7 +15,16 @@ from limnos.model.entities import Grant, Node, Principal, RoleEntity, Ruled
 from limnos.model.errors import BadRequest, IllegalObject, IllegalPrivilege, IllegalRole, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Condition, Privilege, check_binding, check_conditions
-from limnos.services.objects import Target, codec_of, role_find, role_require, scope_for, target_find, target_require
+from limnos.services.objects import (
+    Target,
+    absent,
+    codec_of,
+    role_find,
+    role_require,
+    scope_for,
+    target_find,
+    target_require,
+)
 from limnos.services.scene import Scope
 from limnos.services.shadows import Unshadowed, shadowed
 from limnos.services.together import read_together
@@ -95,8 +104,12 @@ def refuse_twice(wishes: tuple[Wish, ...]) -> None:
         raise BadRequest("The same object stands twice in the role: give it all its privileges in one place")
 
 
-def _found(scene: Scene, wish: Wish) -> Found:
-    return _bound(target_find(scene, wish.kind, wish.full_name, codec_of(scene)), wish)
+def _found(scene: Scene, wish: Wish, *, hides: bool) -> Found:
+    """Find the object of a wish; with `hides` one that the caller may not know of is absent. Raises NotFound, IllegalPrivilege."""
+    target = target_find(scene, wish.kind, wish.full_name, codec_of(scene))
+    if hides and not scene.decide(Action.METADATA_LOAD, target.chain).allowed:
+        raise absent(scene, wish.kind, wish.full_name)
+    return _bound(target, wish)
 
 
 def _bound(target: Target, wish: Wish) -> Found:
@@ -113,8 +126,9 @@ def _bound(target: Target, wish: Wish) -> Found:
 async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], action: Action) -> list[Found]:
     """Find the objects of wishes, all at one moment, for who may do the action in the metalake.
 
-    That is decided before any object is looked up, so a refusal is the same whether they exist or not. Raises Forbidden;
-    for a missing object NotFound where its role exists already, IllegalObject where the role is to be made.
+    That is decided before any object is looked up, so a refusal is the same whether they exist or not. Where a role is to be made, which
+    needs no right on the objects, those that the caller may not know of are absent, too. Raises Forbidden; for a missing object
+    NotFound where its role exists already, IllegalObject where the role is to be made.
     """
 
     def may(scene: Scene) -> None:
@@ -126,7 +140,8 @@ async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], act
     for wish in wishes:
         by_scope.setdefault(scope_for(metalake, wish.kind, wish.full_name), []).append(wish)
     try:
-        return await read_together(ctx, tuple(by_scope), partial(_all_found, tuple(by_scope.values())))
+        find = partial(_all_found, tuple(by_scope.values()), hides=action is Action.ROLE_CREATE)
+        return await read_together(ctx, tuple(by_scope), find)
     except Unshadowed as error:
         error.allowed = lambda scene, _: scene.require(action, scene.settled.outer[-1:])
         raise
@@ -136,9 +151,9 @@ async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], act
         raise IllegalObject(error.message) from None
 
 
-def _all_found(wishes: tuple[list[Wish], ...], scenes: tuple[Scene, ...]) -> list[Found]:
+def _all_found(wishes: tuple[list[Wish], ...], scenes: tuple[Scene, ...], *, hides: bool) -> list[Found]:
     pairs = [(scene, wish) for scene, some in zip(scenes, wishes, strict=True) for wish in some]
-    return for_each(pairs, lambda pair: _found(*pair))
+    return for_each(pairs, lambda pair: _found(*pair, hides=hides))
 
 
 @shadowed

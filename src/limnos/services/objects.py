@@ -69,6 +69,15 @@ def codec_outside(defaults: Defaults, *, nested: bool = True) -> LogicalCodec:
     return LogicalCodec(defaults.separator, cast("Policy", defaults.separator_policy), nested)
 
 
+def absent(scene: Scene, kind: Kind, full_name: str) -> NotFound:
+    """Say that a securable object does not exist, as `target_find` does."""
+    if kind is Kind.CATALOG:
+        return NotFound(f"Catalog {full_name} does not exist in metalake {scene.metalake.name}", kind="catalog")
+    if kind is Kind.ROLE or kind.form is Form.APART:
+        return scene.missing(kind, (full_name,))
+    return NotFound(f"{kind.word.capitalize()} {full_name} does not exist", kind="object")
+
+
 def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -> Target:
     """Find a securable object. Raises NotFound, InvalidName for an ambiguous name, Unsupported for a schema that is no object."""
     if kind is Kind.METALAKE:
@@ -86,7 +95,7 @@ def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
     if kind is Kind.CATALOG:
         next(fullname.candidates(full_name, fullname.CATALOG, codec=codec))  # refuses what goes on after the catalog
         if scene.settled.catalog is None:
-            raise NotFound(f"Catalog {full_name} does not exist in metalake {scene.metalake.name}", kind="catalog")
+            raise absent(scene, kind, full_name)
         catalog_type = scene.catalog_record.type
         return Target(scene.catalog.id, kind, scene.settled.outer, scene.catalog, scene.metalake, catalog_type)
     if kind is Kind.NAMESPACE or kind in LEAVES:

@@ -102,7 +102,7 @@ def test_deny_wins(filled: Node) -> None:
     "path, privilege, expected",
     [
         ("roles/r/schema/main.none", "use_schema", (404, 1003, "NoSuchMetadataObjectException")),
-        ("roles/r/catalog/none", "use_catalog", (404, 1003, "NoSuchCatalogException")),
+        ("roles/r/catalog/none", "use_catalog", (404, 1003, "NoSuchMetadataObjectException")),
         ("roles/none/catalog/main", "use_catalog", (404, 1003, "NoSuchRoleException")),
         ("roles/r/catalog/main", "create_catalog", (400, 1001, "IllegalPrivilegeException")),
         ("roles/r/catalog/main", "fly", (400, 1001, "IllegalPrivilegeException")),

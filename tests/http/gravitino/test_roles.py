@@ -175,3 +175,29 @@ def test_roles_on_an_object(node: Node) -> None:
     assert node.get(path, user="ana")["names"] == [held]
     assert told(node.get(f"{API}/lake/objects/schema/main.none/roles")) == (404, 1003, "NoSuchMetadataObjectException")
     assert told(node.get(f"{API}/lake/objects/schema/main.none/roles", user="ana")) == (403, 1008, "ForbiddenException")
+
+
+@pytest.mark.parametrize(
+    "there, absent",
+    [
+        (on("main", "catalog", "use_catalog"), on("none", "catalog", "use_catalog")),
+        (on("main.a", "schema", "use_schema"), on("main.b", "schema", "use_schema")),
+        (on("main", "catalog", "select_tabel"), on("none", "catalog", "select_tabel")),
+        (on("main.a", "schema", "read_fileset"), on("main.b", "schema", "read_fileset")),
+    ],
+    ids=str,
+)
+def test_a_role_tells_nothing_of_objects_that_its_maker_may_not_know(
+    node: Node, there: dict[str, object], absent: dict[str, object]
+) -> None:
+    """Who may make roles and nothing else learns no more of an object that is there than of one that is not."""
+    node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
+    grant(node, "rolf", "create_role", kind="metalake", on="lake")
+
+    answers = [node.post(ALL, role(each), user="rolf") for each in (there, absent)]
+
+    assert told(answers[0]) == told(answers[1])
+    names = [str(each["fullName"]) for each in (there, absent)]
+    messages = [str(answer["message"]).replace(name, "X") for answer, name in zip(answers, names, strict=True)]
+    assert messages[0] == messages[1]
+    assert answers[0].status == 400

@@ -14,7 +14,7 @@ from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.securables import PrivilegeBody, SecurableObject, role_json, wish_of, wishes_of
 from limnos.http.gravitino.told import Body, names_of, told_body
 from limnos.http.routing import Route
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.services import grants
 
@@ -59,13 +59,18 @@ async def privileges_change(request: Request, ctx: Context, body: Privileges, *,
     metalake, role, kind, full_name = names_of(request)
     if not body.privileges:
         raise BadRequest("The list privileges is empty: name at least one privilege")
-    found = await grants.privileges_grant(
-        ctx,
-        metalake=metalake,
-        role=role,
-        wish=wish_of(kind, full_name, body.privileges),
-        grants_them=grants_them,
-    )
+    try:
+        found = await grants.privileges_grant(
+            ctx,
+            metalake=metalake,
+            role=role,
+            wish=wish_of(kind, full_name, body.privileges),
+            grants_them=grants_them,
+        )
+    except NotFound as error:
+        if error.kind != "catalog":
+            raise
+        raise NotFound(error.message, kind="object") from error  # clients expect one exception for every kind of object
     return ok(role=await role_json(ctx, found))
 
 
