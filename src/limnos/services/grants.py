@@ -108,7 +108,7 @@ def _found(scene: Scene, wish: Wish, *, hides: bool) -> Found:
     """Find the object of a wish; with `hides` one that the caller may not know of is absent. Raises NotFound, IllegalPrivilege."""
     target = target_find(scene, wish.kind, wish.full_name, codec_of(scene))
     if hides and not scene.decide(Action.METADATA_LOAD, target.chain).allowed:
-        raise absent(scene, wish.kind, wish.full_name)
+        raise absent(scene, wish.kind, full_name=wish.full_name)
     return _bound(target, wish)
 
 

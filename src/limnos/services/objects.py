@@ -69,7 +69,7 @@ def codec_outside(defaults: Defaults, *, nested: bool = True) -> LogicalCodec:
     return LogicalCodec(defaults.separator, cast("Policy", defaults.separator_policy), nested)
 
 
-def absent(scene: Scene, kind: Kind, full_name: str) -> NotFound:
+def absent(scene: Scene, kind: Kind, *, full_name: str) -> NotFound:
     """Say that a securable object does not exist, as `target_find` does."""
     if kind is Kind.CATALOG:
         return NotFound(f"Catalog {full_name} does not exist in metalake {scene.metalake.name}", kind="catalog")
@@ -95,7 +95,7 @@ def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
     if kind is Kind.CATALOG:
         next(fullname.candidates(full_name, fullname.CATALOG, codec=codec))  # refuses what goes on after the catalog
         if scene.settled.catalog is None:
-            raise absent(scene, kind, full_name)
+            raise absent(scene, kind, full_name=full_name)
         catalog_type = scene.catalog_record.type
         return Target(scene.catalog.id, kind, scene.settled.outer, scene.catalog, scene.metalake, catalog_type)
     if kind is Kind.NAMESPACE or kind in LEAVES:
