@@ -11,17 +11,19 @@ import http.client
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from conformance.openapi.world import World, believed
+from conformance.slowest.crowd import beside
 from conformance.slowest.requests import BODY_BYTES_MAX, PROTOCOLS, Sent, changed, first_requests
 from tests.integration.live import serving
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tests.integration.live import LiveServer
 
@@ -113,6 +115,16 @@ def shown(found: tuple[float, int, Sent]) -> str:
     return f"  {took:7.1f} ms  {status}  {sent.method} {sent.path[:300]}  {str(body)[:SHOWN_MAX]}"
 
 
+@contextmanager
+def _server(folder: Path) -> Iterator[LiveServer]:
+    """Serve a store with everything that requests speak of."""
+    settings = folder / "limnos.toml"
+    settings.write_text(SETTINGS)
+    with serving(folder / "data", "--config", str(settings)) as server:
+        World(server.uri).mend()
+        yield server
+
+
 def main(words: Sequence[str]) -> int:
     """Search and print."""
     parser = argparse.ArgumentParser(prog="conformance/run slowest", description=__doc__)
@@ -121,17 +133,20 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--aim", type=float, default=50, help="milliseconds that no request may take")
     parser.add_argument("--show", type=int, default=3, help="how many are printed of each protocol")
+    parser.add_argument(
+        "--beside", type=int, default=0, help="instead: so many attackers beside probes of the server's health"
+    )
     given = parser.parse_args(words)
     if unknown := set(given.protocols) - set(PROTOCOLS):
         parser.error(f"no document of {', '.join(unknown)}")
+    if given.beside:
+        with tempfile.TemporaryDirectory(prefix="limnos-slowest-") as folder, _server(Path(folder)) as server:
+            print(beside(server, attackers=given.beside, seconds=given.seconds))
+        return 0
     over = 0
     for protocol in given.protocols:
-        with tempfile.TemporaryDirectory(prefix="limnos-slowest-") as folder:
-            settings = Path(folder) / "limnos.toml"
-            settings.write_text(SETTINGS)
-            with serving(Path(folder) / "data", "--config", str(settings)) as server:
-                World(server.uri).mend()
-                found, failures = search(server, protocol, seconds=given.seconds, seed=given.seed)
+        with tempfile.TemporaryDirectory(prefix="limnos-slowest-") as folder, _server(Path(folder)) as server:
+            found, failures = search(server, protocol, seconds=given.seconds, seed=given.seed)
         print("\n".join(map(shown, found[: given.show])), flush=True)
         over += failures + sum(took > given.aim for took, _, _ in found)
     return 1 if over else 0

@@ -18,6 +18,9 @@ from limnos.app.chores import ChoreProcesses
 from limnos.formats.iceberg import metadata, read_restrictions
 from limnos.formats.iceberg.chores import CHORES
 from limnos.model.errors import BadRequest, CommitConflict, Unavailable, Unsupported
+from limnos.sqlpp import NoNames, bind, parse_body
+from limnos.sqlpp.chores import EVALUATE
+from limnos.sqlpp.plan import wire
 from tests.formats.iceberg.samples import appended, table
 
 BODY = metadata.encode(appended(3))
@@ -270,3 +273,23 @@ def test_no_secret_goes_along(run: Callable[..., object], monkeypatch: pytest.Mo
             return file.read()
 
     assert b"hidden" not in bytes(run(story))  # type: ignore[call-overload]
+
+
+def test_a_process_has_the_memory_that_it_is_given() -> None:
+    """A statement that takes more is refused, and the process goes on with the next one."""
+    text = "array_length([" + ", ".join(f"repeat('{at}', 16000000)" for at in range(10, 60)) + "])"
+    large, little = (bind(parse_body(each), NoNames()) for each in (text, "1"))
+
+    async def story() -> tuple[str, list[bytes]]:
+        chores = ChoreProcesses(processes_max=1, memory_bytes_max=600 << 20)
+        try:
+            with pytest.raises(BadRequest) as refused:
+                await chores.do(EVALUATE, wire.encode(large.expression), b"0", b"{}")
+            return refused.value.message, await chores.do(EVALUATE, wire.encode(little.expression), b"0", b"{}")
+        finally:
+            chores.close()
+
+    message, after = asyncio.run(story())
+
+    assert "takes more memory" in message
+    assert after == [b"done", b"1"]

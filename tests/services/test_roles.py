@@ -5,15 +5,27 @@ from __future__ import annotations
 import pytest
 
 from limnos.access.actions import Action
-from limnos.model.errors import AlreadyExists, Forbidden, LimnosError, StalePermit
+from limnos.model.entities import Ruled
+from limnos.model.errors import AlreadyExists, Forbidden, IllegalPrivilege, LimnosError, StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.privileges import Condition, Privilege
-from limnos.services.grants import Wish, roles_give
+from limnos.services import roles as module
+from limnos.services.grants import Wish, privileges_grant, roles_give
 from limnos.services.namespaces import namespace_drop, namespaces_list
 from limnos.services.objects import role_look_up
-from limnos.services.roles import RoleDrop, role_create, role_delete, role_drop, role_load, role_objects, roles_list
+from limnos.services.roles import (
+    RoleDrop,
+    RoleObject,
+    role_create,
+    role_delete,
+    role_drop,
+    role_load,
+    role_objects,
+    roles_list,
+)
 from limnos.services.scene import Scene, Scope
+from limnos.store import roles as store_roles
 from tests.inprocess import LAKE, MAIN, add_catalog
 from tests.services.conftest import Desk
 
@@ -36,7 +48,12 @@ def names(desk: Desk, user: str) -> list[str]:
 def objects(desk: Desk, name: str) -> list[tuple[Kind, tuple[str, ...]]]:
     """What a role has rules on."""
     found = desk.run(desk.ctx().read(Scope(LAKE), lambda scene: role_load(scene, name)))
-    return [(each.kind, each.path) for each in desk.run(role_objects(desk.ctx(), found))]
+    return [(each.kind, each.path) for each in desk.run(all_objects(desk, found))]
+
+
+async def all_objects(desk: Desk, found: Ruled) -> list[RoleObject]:
+    """The objects of all lists."""
+    return [each async for some in role_objects(desk.ctx(), found) for each in some]
 
 
 def test_rules_come_with_the_role(desk: Desk) -> None:
@@ -114,3 +131,45 @@ def test_successor_is_not_dropped_in_place_of_the_one_decided_on(desk: Desk) -> 
         desk.run(desk.ctx().submit(permit, role_delete))
 
     assert names(desk, "admin") == ["r"]
+
+
+def test_a_role_of_many_is_read_and_changed_in_parts(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grant reads the rules on its own object alone; what is shown comes in lists, each read by itself, and is whole and in order."""
+    monkeypatch.setattr(store_roles, "PART_MAX", 5)
+    monkeypatch.setattr(module, "PART_MAX", 5)
+    spaces = [f"n{at:02}" for at in range(12)]
+    for name in reversed(spaces):
+        desk.namespace(name)
+    use = Privilege.USE_SCHEMA
+    make(desk, "r", *(wish(Kind.NAMESPACE, f"main.{name}", use) for name in spaces[:-1]))
+    granted = Wish(Kind.NAMESPACE, "main.n11", ((use, Condition.ALLOW), (Privilege.CREATE_TABLE, Condition.DENY)))
+
+    found = desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=granted))
+    lists = desk.run(lists_of(desk, found))
+
+    assert found.in_parts
+    assert not found.grants
+    assert [each.path for some in lists for each in some] == [("main", name) for name in spaces]
+    assert max(map(len, lists)) == 5
+    assert [len(each.grants) for some in lists for each in some] == [1] * 11 + [2]
+    assert objects(desk, "r") == [(Kind.NAMESPACE, ("main", name)) for name in spaces]
+
+
+def test_the_opposite_of_what_stands_is_found_in_the_transaction(desk: Desk) -> None:
+    """By the rules on that object, however many others the role has; another object's are no obstacle."""
+    desk.namespace("a")
+    desk.namespace("b")
+    use = Privilege.USE_SCHEMA
+    make(desk, "r", wish(Kind.NAMESPACE, "main.a", use))
+    denial = ((use, Condition.DENY),)
+
+    with pytest.raises(IllegalPrivilege, match="has USE_SCHEMA allowed on this object: revoke that first"):
+        desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=Wish(Kind.NAMESPACE, "main.a", denial)))
+    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=Wish(Kind.NAMESPACE, "main.b", denial)))
+
+    assert len(objects(desk, "r")) == 2
+
+
+async def lists_of(desk: Desk, found: Ruled) -> list[list[RoleObject]]:
+    """The lists as they come."""
+    return [some async for some in role_objects(desk.ctx(), found)]

@@ -61,7 +61,11 @@ def load(desk: Desk, *levels: str, user: str = ADMIN) -> Document:
 def objects_of(desk: Desk, role: str) -> list[tuple[str, ...]]:
     """The paths that a role's rules are about, as its listing tells them."""
     ruled = desk.run(desk.ctx().read(Scope(LAKE), lambda scene: role_load(scene, role)))
-    return [each.path for each in desk.run(role_objects(desk.ctx(), ruled))]
+
+    async def paths() -> list[tuple[str, ...]]:
+        return [each.path async for some in role_objects(desk.ctx(), ruled) for each in some]
+
+    return desk.run(paths())
 
 
 def sweep(desk: Desk, *, after_ms: int) -> None:

@@ -82,12 +82,13 @@ class Ruled(msgspec.Struct, frozen=True):
     """A role with its rules.
 
     `nodes`: parent, kind and name of each live object of the rules, and of everything above it, by id; None when they
-    were not read together with the rules.
+    were not read together with the rules. `in_parts`: there are too many rules to be read in one go, and none was.
     """
 
     role: RoleEntity
     grants: tuple[Grant, ...]
     nodes: dict[int, tuple[int, Kind, str]] | None = None
+    in_parts: bool = False
 
 
 class Token(msgspec.Struct, frozen=True):

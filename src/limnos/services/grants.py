@@ -29,8 +29,7 @@ from limnos.services.scene import Scope
 from limnos.services.shadows import Unshadowed, shadowed
 from limnos.services.together import read_together
 from limnos.services.users import Holder, principal_require
-from limnos.view.cold import for_each, need
-from limnos.view.keys import rules_key
+from limnos.view.cold import for_each
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -170,21 +169,17 @@ async def privileges_grant(ctx: Context, *, metalake: str, role: str, wish: Wish
         found = _bound(target_require(scene, wish.kind, wish.full_name, codec, Action.PRIVILEGE_GRANT), wish)
         decision = scene.require(Action.PRIVILEGE_GRANT, found.target.chain)
         entity = role_require(scene, role)
-        if grants_them:
-            _refuse_opposite(scene, entity, found.grants)
         command = RulesChange(entity, found.target.node, found.grants, grants_them)
         return scene.permit(command, decision, zone=scene.metalake.id)
 
     return await ctx.write(scope_for(metalake, wish.kind, wish.full_name), decide, rules_change)
 
 
-def _refuse_opposite(scene: Scene, role: RoleEntity, grants: tuple[Grant, ...]) -> None:
-    """A deny is never silently turned into an allow, nor the other way round."""
-    fact = need(scene.view, rules_key(role.id), zone=scene.metalake.id)
-    stored: tuple[Grant, ...] = () if fact is None else fact[1]
-    standing = {(grant.object_id, grant.privilege): grant.allowed for grant in stored}
+def _refuse_opposite(tx: Tx, role: RoleEntity, grants: tuple[Grant, ...]) -> None:
+    """A deny is never silently turned into an allow, nor the other way round. Only the rules on that object are read."""
+    standing = tx.roles.standing(role, grants[0].object_id)
     for grant in grants:
-        if standing.get((grant.object_id, grant.privilege), grant.allowed) != grant.allowed:
+        if standing.get(grant.privilege, grant.allowed) != grant.allowed:
             word = "denied" if grant.allowed else "allowed"
             name = Privilege(grant.privilege).name
             raise IllegalPrivilege(f"Role {role.name} has {name} {word} on this object: revoke that first")
@@ -197,6 +192,7 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> Ruled:
     if command.held is not None:
         tx.nodes.confirm(command.held)
     if command.grants_them:
+        _refuse_opposite(tx, role, command.grants)
         tx.roles.allow(role, command.grants)
     else:
         tx.roles.withdraw(role, command.grants)

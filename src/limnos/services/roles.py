@@ -5,6 +5,10 @@ May import the rooms below. Knows no wire format.
 
 from __future__ import annotations
 
+import asyncio
+import heapq
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -21,14 +25,17 @@ from limnos.services.scene import Scope
 from limnos.services.shadows import seen
 from limnos.services.users import check_principal_name
 from limnos.store.ancestry import path_of
-from limnos.store.roles import role_objects_read
+from limnos.store.roles import PART_MAX, role_objects_read, role_part_read
 from limnos.view.cold import need, need_all
-from limnos.view.keys import all_roles_key, owner_key, role_key, roles_on_key, rules_key
+from limnos.view.keys import ABSENT, all_roles_key, owner_key, role_key, roles_on_key, rules_key
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from limnos.model.permits import Permit
     from limnos.services.context import Context
     from limnos.services.scene import Scene
+    from limnos.store.ancestry import Ancestry
     from limnos.store.tx import Tx
 
 
@@ -54,8 +61,10 @@ class RoleDrop(msgspec.Struct, frozen=True):
 
 
 def ruled(scene: Scene, role: RoleEntity) -> Ruled:
-    """Return a role with its rules."""
-    fact = need(scene.view, rules_key(role.id), zone=scene.metalake.id)
+    """Return a role with its rules, if decisions have brought them along and they are few; else to be read in parts."""
+    fact = scene.view.get(rules_key(role.id))
+    if fact is ABSENT or (fact is not None and len(fact[1]) >= PART_MAX):
+        return Ruled(role, (), in_parts=True)
     return Ruled(role, ()) if fact is None else Ruled(*fact)
 
 
@@ -89,20 +98,49 @@ class RoleObject(NamedTuple):
     grants: tuple[Grant, ...]
 
 
-async def role_objects(ctx: Context, found: Ruled) -> list[RoleObject]:
-    """Name the live objects of a role's rules, in the order of their paths; rules on what was dropped are left out."""
-    nodes = found.nodes
-    if nodes is None:
-        nodes = await ctx.look_up(lambda: role_objects_read(found.role.id))
+async def role_objects(ctx: Context, found: Ruled) -> AsyncGenerator[list[RoleObject], None]:
+    """Name the live objects of a role's rules, in the order of their paths; rules on what was dropped are left out.
+
+    They come in lists of at most PART_MAX, and others have their turn between two lists.
+    """
+    if not found.in_parts:
+        known = found.nodes
+        yield _named(found.grants, await _ancestry(ctx, found.role) if known is None else known)
+        return
+    parts: list[list[RoleObject]] = []
+    after, goes_on = 0, True
+    while goes_on:
+        grants, nodes, goes_on = await ctx.look_up(partial(role_part_read, found.role.id, after))
+        if grants:
+            after = grants[-1].object_id
+            parts.append(_named(grants, nodes))
+        await asyncio.sleep(0)
+    whole = heapq.merge(*parts, key=_place)
+    while some := list(islice(whole, PART_MAX)):
+        yield some
+        await asyncio.sleep(0)
+
+
+async def _ancestry(ctx: Context, role: RoleEntity) -> Ancestry:
+    return await ctx.look_up(lambda: role_objects_read(role.id))
+
+
+def _named(rules: tuple[Grant, ...], nodes: Ancestry) -> list[RoleObject]:
+    """The objects of rules that are still there, in order."""
     by_id: dict[int, list[Grant]] = {}
-    for grant in found.grants:
+    for grant in rules:
         by_id.setdefault(grant.object_id, []).append(grant)
     objects = []
     for object_id, grants in by_id.items():
         path = path_of(object_id, nodes)
         if path is not None:
             objects.append(RoleObject(nodes[object_id][1], path, tuple(grants)))
-    return sorted(objects, key=lambda each: (each.kind is not Kind.METALAKE, each.path, each.kind))
+    return sorted(objects, key=_place)
+
+
+def _place(found: RoleObject) -> tuple[bool, tuple[str, ...], Kind]:
+    """Where an object stands among those of a role."""
+    return found.kind is not Kind.METALAKE, found.path, found.kind
 
 
 async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> tuple[str, ...]:

@@ -49,6 +49,16 @@ ROLES_ON = Sql(
     " WHERE g.object_id = :id ORDER BY r.name"
 )
 OBJECTS = with_ancestors("SELECT g.object_id FROM access_grant g WHERE g.role_id = :id")
+GRANTS_PART = Sql(
+    "SELECT object_id, object_kind, privilege, allowed FROM access_grant WHERE role_id = :id AND object_id > :after"
+    " ORDER BY object_id, privilege LIMIT :limit"
+)
+OBJECTS_PART = with_ancestors(
+    "SELECT g.object_id FROM access_grant g WHERE g.role_id = :id AND g.object_id > :after AND g.object_id <= :last"
+)
+GRANTS_ON = Sql("SELECT privilege, allowed FROM access_grant WHERE role_id = :id AND object_id = :object")
+PART_MAX = 1_000
+"""Rules of a role that are read in one go. A role with more is read in parts, by whoever has to show it whole."""
 INSERT = Sql(
     "INSERT INTO role (id, metalake_id, name, created_by, created_at, deleted, record) VALUES"
     " (:id, :metalake, :name, :actor, :now, 0, :record) ON CONFLICT DO NOTHING"
@@ -131,6 +141,18 @@ def roles_on_read(object_id: int) -> Load[tuple[str, ...]]:
     return tuple(row[0] for row in rows)
 
 
+def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], Ancestry, bool]]:
+    """Read the rules on the next objects of a role by id, those objects with all above them, and whether there may be more."""
+    rows = yield GRANTS_PART, {"id": role_id, "after": after, "limit": PART_MAX}
+    goes_on = len(rows) == PART_MAX
+    if goes_on and rows[0][0] != rows[-1][0]:  # the last object's rules may not all be there
+        rows = [row for row in rows if row[0] != rows[-1][0]]
+    if not rows:
+        return (), {}, False
+    found = yield OBJECTS_PART, {"id": role_id, "after": after, "last": rows[-1][0]}
+    return tuple(_grant_of(row) for row in rows), ancestry_of(found), goes_on
+
+
 def role_objects_read(role_id: int) -> Load[Ancestry]:
     """Read parent, kind and name of each live object that a role has a rule on, and of everything above it, by id."""
     rows = yield OBJECTS, {"id": role_id}
@@ -149,9 +171,19 @@ class RoleWrites:
         return role_of(rows[0]) if rows else None
 
     def ruled(self, role: RoleEntity) -> Ruled:
-        """Read a role with its rules and the names of their objects, so that the answer to a write needs no other read."""
+        """Read a role with its rules and the names of their objects, so that the answer to a write needs no other read.
+
+        Of a role with PART_MAX rules or more nothing else is read: a transaction is no place for that.
+        """
+        found = self.tx.rows(GRANTS_PART, {"id": role.id, "after": 0, "limit": PART_MAX})
+        if len(found) == PART_MAX:
+            return Ruled(role, (), in_parts=True)
         rows = self.tx.rows(OBJECTS, {"id": role.id})
-        return Ruled(role, self.grants(role), {row[0]: (row[1], KINDS[row[2]], row[3]) for row in rows})
+        return Ruled(role, tuple(map(_grant_of, found)), ancestry_of(rows))
+
+    def standing(self, role: RoleEntity, object_id: int) -> dict[int, bool]:
+        """Read a role's rules on one object: whether a privilege, by its number, is allowed or denied."""
+        return {row[0]: bool(row[1]) for row in self.tx.rows(GRANTS_ON, {"id": role.id, "object": object_id})}
 
     def held_by(self, principal: Principal) -> tuple[str, ...]:
         """Read the names of the roles that a user or group holds directly, sorted."""
@@ -185,10 +217,6 @@ class RoleWrites:
         self.tx.count(FORGET_MEMBERS, {"role": role.id})
         self.tx.count(DISOWN, {"role": role.id})
         self._changed("drop", role)
-
-    def grants(self, role: RoleEntity) -> tuple[Grant, ...]:
-        """Read a role's rules inside the transaction."""
-        return tuple(_grant_of(row) for row in self.tx.rows(GRANTS, {"id": role.id}))
 
     def allow(self, role: RoleEntity, grants: Collection[Grant], *, told: str = "") -> None:
         """Add rules; the last word on one privilege and object stands."""

@@ -273,6 +273,7 @@ BAD: dict[str, dict[str, object]] = {
     "unknown field": {"select": ["nowhere"]}, "unknown field of statistics": {"stats_fields": ["nowhere"]},
     "another type": {"filter": {"type": "eq", "term": "id", "value": "x"}}, "a truth": {"filter": {"type": "eq", "term": "id", "value": True}},
     "starts with": {"filter": {"type": "starts-with", "term": "id", "value": "1"}}, "no number": {"filter": {"type": "is-nan", "term": "city"}},
+    "a type that is no text": {"filter": {"type": [True], "term": "id"}}, "no type": {"filter": {"term": "id"}},
     "no filter": {"filter": {"type": "sort", "term": "id"}}, "a list": {"filter": []}, "a text": {"filter": "id > 1"}, "half a filter": {"filter": {"type": "and", "left": True}},
     "a nameless column": {"filter": {"type": "is-null", "child": {"type": "reference"}}}, "unknown id": {"filter": {"type": "is-null", "child": {"type": "reference", "id": 77}}},
     "a case": {"filter": {"type": "is-null", "term": "ID"}}, "too deep": {"filter": deep(400)}, "both": {"snapshot_id": 1, "start_snapshot_id": 1, "end_snapshot_id": 1},

@@ -132,6 +132,8 @@ class _Reader:
             raise BadRequest(f"A filter is true, false or an object, not {str(value)[:100]!r}")
         node = cast("dict[str, object]", value)
         kind = node.get("type")
+        if not isinstance(kind, str):
+            raise BadRequest(f"The type of a filter is a string, not {str(kind)[:100]!r}")
         if kind in ("true", "false"):
             return (kind == "true") is holds
         if kind == "not":

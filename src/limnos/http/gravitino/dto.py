@@ -268,14 +268,19 @@ def group(holder: Holder) -> Json:
     return compact(name=found.name, externalId=found.external_id, roles=list(holder.roles), audit=audit(found))
 
 
-def role(entity: RoleEntity, objects: Iterable[RoleObject], codec: LogicalCodec) -> Json:
-    """Encode a role with what it grants."""
+def role(entity: RoleEntity, objects: msgspec.Raw) -> Json:
+    """Encode a role with what it grants, which is encoded already."""
     return {
         "name": entity.name,
         "properties": dict(entity.properties),
-        "securableObjects": [_securable(each, codec) for each in objects],
+        "securableObjects": objects,
         "audit": audit(entity),
     }
+
+
+def securables(objects: Iterable[RoleObject], codec: LogicalCodec) -> list[Json]:
+    """Encode objects with the privileges that a role has on them."""
+    return [_securable(each, codec) for each in objects]
 
 
 def _securable(found: RoleObject, codec: LogicalCodec) -> Json:

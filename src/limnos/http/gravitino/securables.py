@@ -5,7 +5,10 @@ May import `model`, `services` and this package.
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.told import Body
@@ -48,5 +51,8 @@ def wishes_of(objects: Sequence[SecurableObject]) -> tuple[Wish, ...]:
 
 
 async def role_json(ctx: Context, found: Ruled) -> dict[str, object]:
-    """Encode a role with the names of its objects."""
-    return dto.role(found.role, await role_objects(ctx, found), codec_outside(ctx.services.defaults))
+    """Encode a role with the names of its objects, list by list, so that a role of many holds nobody up."""
+    codec = codec_outside(ctx.services.defaults)
+    async with aclosing(role_objects(ctx, found)) as lists:
+        encoded = [msgspec.json.encode(dto.securables(objects, codec))[1:-1] async for objects in lists]
+    return dto.role(found.role, msgspec.Raw(b"[" + b",".join(filter(None, encoded)) + b"]"))
