@@ -277,7 +277,7 @@ def test_no_secret_goes_along(run: Callable[..., object], monkeypatch: pytest.Mo
 
 def test_a_process_has_the_memory_that_it_is_given() -> None:
     """A statement that takes more is refused, and the process goes on with the next one."""
-    text = "array_length([" + ", ".join(f"repeat('{at}', 16000000)" for at in range(10, 60)) + "])"
+    text = "array_length([" + ", ".join(f"repeat('{at}', 8000000)" for at in range(10, 60)) + "])"
     large, little = (bind(parse_body(each), NoNames()) for each in (text, "1"))
 
     async def story() -> tuple[str, list[bytes]]:
