@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -183,8 +183,8 @@ def test_a_process_that_cannot_do_it_is_told_as_unavailable(
     """When even a fresh process dies, whoever asked hears that nothing was changed."""
 
     class Dying(module.Hand):
-        def __init__(self, module: str) -> None:
-            super().__init__(module)
+        def __init__(self, module: str, environment: Mapping[str, str]) -> None:
+            super().__init__(module, environment)
             os.kill(self.pid, signal.SIGKILL)
 
     monkeypatch.setattr(module, "Hand", Dying)
