@@ -28,13 +28,18 @@ class Counting(Everything):
         super().__init__()
         self.asked = 0
         self.written = 0
+        self.under_way: set[bytes] = set()
+        self.twice = 0
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Do a chore."""
         if name == "restrict-file":
             self.asked += 1
+            self.twice += parts[0] in self.under_way
+            self.under_way.add(parts[0])
             await asyncio.sleep(0.01)
         answer = await super().do(name, *parts, caller=caller)
+        self.under_way.discard(parts[0])
         if name == "restrict-file":
             self.written += int(answer[1]) > 0
         return answer
@@ -100,9 +105,11 @@ def test_plans_at_the_same_time_wait_for_one_rewrite(table: Shown) -> None:
         return list(await asyncio.gather(*plans))
 
     answers = table.node.runner.run(ask())
+    chores = table.node.built.services.scan_chores
+    assert isinstance(chores, Counting)
 
     assert len({frozenset(files_of(each)) for each in answers}) == 1
-    assert written(table) == 4
+    assert (written(table), chores.twice) == (4, 0)
 
 
 def test_another_binding_has_files_of_its_own(table: Shown) -> None:
