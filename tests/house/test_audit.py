@@ -18,6 +18,7 @@ OWN = {
     "services/audit_lines.py": "the lines themselves",
     "services/context.py": "where the mutations of callers are told",
     "services/lance_creating.py": "marks of what a kill may leave, before the change that is told and after it",
+    "services/place_settling.py": "the register of places at a start and in rounds: rows that follow from what is stored",
     "services/repeats.py": "what a request with a key was answered",
     "services/reports.py": "reports of clients, which change nothing",
     "services/runners.py": "that a run's process lives, and what its steps are at: its start and its end are told",

@@ -26,6 +26,7 @@ LEFT_OUT = {
     "pipeline_run": "runs of this server's runners",
     "run_finding": "as the runs",
     "password": "credentials of this server",
+    "place": "what catalogs, documents and filesets say, to be found by location: an import writes its own",
     "run_step": "as the runs",
     "restricted_read": "files rewritten for restricted readers, for an hour",
     "scan_plan": "plans of scans, for an hour",

@@ -20,6 +20,7 @@ from limnos.services.catalogs import catalog_create
 from limnos.services.context import Context
 from limnos.services.metalakes import metalake_create, metalakes_list
 from limnos.services.nested import checked_as, separator_settle
+from limnos.services.place_settling import places_settle
 from limnos.services.scene import Scope
 from limnos.services.secret_keys import keys_held
 from limnos.services.tokens import refuse_former, token_create
@@ -41,6 +42,7 @@ async def bootstrap(services: Services, settings: Settings) -> None:
     """Fill an empty store, and see that the admin's token file holds a valid token."""
     ctx = Context(services, Credential(settings.server.admin), "bootstrap")
     await _settle_separator(services)
+    await places_settle(services)
     if not settings.server.bare:
         await _fill(ctx, settings)
     await _ensure_token(ctx, Path(settings.server.data) / TOKEN_FILE)

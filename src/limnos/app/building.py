@@ -34,6 +34,7 @@ from limnos.services.credentials import Vendor
 from limnos.services.defaults import AuditRules, Defaults, Rules
 from limnos.services.files import Files
 from limnos.services.job_rules import JobRules
+from limnos.services.place_conflicts import PlaceConflicts
 from limnos.services.sealing import Keys
 from limnos.services.sources import Sources
 from limnos.services.storages import Storages, named_of
@@ -219,6 +220,7 @@ def defaults_of(settings: Settings, allowed: Allowed, *, storages: Storages) -> 
         keep_pinned=settings.iceberg.keep_pinned,
         clock_ahead_ms=int(settings.iceberg.clock_ahead_s * 1000),
         storages=storages,
+        place_conflicts=PlaceConflicts(),
         audit=audit_rules_of(settings.audit),
         session_s=settings.access.session_s,
         session_refresh_s=settings.access.session_refresh_s,

@@ -28,9 +28,10 @@ from limnos.app.trouble import shown, told
 from limnos.app.upkeep import LEASE_MS
 from limnos.app.workers import Workers
 from limnos.config.secrets import secrets_of
-from limnos.model.errors import CannotStart
+from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.permits import upkeep_permit
 from limnos.services.janitors import JANITOR, JanitorPayload, janitor_run
+from limnos.services.place_settling import conflicts_told
 from limnos.services.work import Work
 from limnos.store.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
 from limnos.store.migrate import migrate as migrate_store
@@ -82,12 +83,37 @@ def check(settings: Settings) -> list[CannotStart]:
                 look(settings)
         except CannotStart as found:
             problems.append(found)
+    if all(isinstance(each, StartWarning) for each in problems):
+        problems += _place_warnings(settings)
     return problems
 
 
 def notes(settings: Settings) -> list[str]:
     """Say what a server that starts would still lack, a sentence each."""
     return engine_notes(settings) if has_engine(settings) else []
+
+
+def _place_warnings(settings: Settings) -> list[StartWarning]:
+    """Return what breaks a rule of places since before the rules were kept; nothing of a store that is not there yet."""
+    database = database_of(settings)
+    if ("://" not in database and not Path(database).exists()) or current_revision(database) != head_revision():
+        return []
+    return [
+        StartWarning(
+            f"{str(told['kind']).replace('_', ' ').capitalize()} {told['name']} (id {told['id']}) lies where another one's files are",
+            why=f"its location {told['location']} was taken before that was refused; its files are given out to nobody",
+            advice=str(told["mend"]),
+        )
+        for told in asyncio.run(_conflicts(settings))
+    ]
+
+
+async def _conflicts(settings: Settings) -> list[dict[str, object]]:
+    store = open_store(settings)
+    try:
+        return await store.submit(upkeep_permit("limnos"), conflicts_told)
+    finally:
+        await store.close()
 
 
 def _can_write(settings: Settings) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from limnos.model.permits import upkeep_permit
+from limnos.services.place_settling import places_refresh
 from limnos.services.task_kinds import KINDS, LONG
 from limnos.services.trash import trash_sweep
 from limnos.services.work import Work
@@ -118,6 +119,8 @@ class Upkeep:
         await self.store.submit(self._permit, orphans_sweep)
         await self.store.submit(self._permit, lambda tx: tx.tasks.forget(keep_ms=DONE_MS))
         await self.store.submit(self._permit, _ensure)
+        if self.services is not None:
+            await places_refresh(self.services)
         await self.count()
 
     @property

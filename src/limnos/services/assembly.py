@@ -14,7 +14,7 @@ from limnos.model.kinds import Kind
 from limnos.services.chores import is_heavy
 from limnos.services.commits import Stand, change_apply, change_create, removed_by, stand_of
 from limnos.services.files import AT_ONCE, is_inline
-from limnos.services.iceberg_tables import TableRequest, Whole, build, document_of, settled_whole
+from limnos.services.iceberg_tables import TableRequest, Whole, build, document_of, new_data_paths, settled_whole
 from limnos.services.iceberg_views import adopted_by, view_build, view_rebuild
 from limnos.services.parallel import each_of
 from limnos.services.plans import Work, told_about
@@ -50,6 +50,8 @@ class Built(NamedTuple):
     """What a view's record becomes, if it changes."""
     removed: frozenset[int] = frozenset()
     """The snapshots of the table that go."""
+    data_paths: tuple[str, ...] = ()
+    """Locations outside its own to which a table sends writers from now on."""
 
 
 async def build_all(ctx: Context, plan: Plan, *, before: list[Built], pile: Pile) -> list[Built]:
@@ -127,13 +129,14 @@ async def _build(ctx: Context, plan: Plan, *, work: Work) -> Built:
         fenced(work.guard, None, before=old, after=whole.metadata)
     try:
         document, data = document_of(whole, previous=work.document, node_id=node_id, place=work.place, before=old)
+        paths = new_data_paths(whole.metadata, before=old, place=work.place)
     except LimnosError as error:
         raise told_about(error, plan.steps[work.steps[0]].path) from error
     removed: frozenset[int] = frozenset()
     if work.document is not None:
         changes = [cast("Change", plan.steps[number].source) for number in work.steps]
         removed = removed_by(ctx.services, changes, before=work.document, after=document)
-    return Built(work, document, data, old, whole.metadata, removed=removed)
+    return Built(work, document, data, old, whole.metadata, removed=removed, data_paths=paths)
 
 
 async def _build_view(ctx: Context, step: Step, *, work: Work) -> Built:

@@ -29,6 +29,7 @@ from limnos.model.kinds import (
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog_backends import check_backend, check_edited_backend
+from limnos.services.catalog_places import catalog_places_take
 from limnos.services.catalog_properties import catalog_shown, check_unmasked, is_secret
 from limnos.services.nested import check_nested, nests, refuse_change
 from limnos.services.places import WAREHOUSE, check_places, check_server_place, stated_places
@@ -74,6 +75,8 @@ class CatalogCreate(msgspec.Struct, frozen=True):
     name: str
     record: CatalogRecord
     owner_id: int | None
+    warehouse: str
+    """The server's, in which a catalog without a warehouse of its own gets a directory."""
 
 
 class CatalogAlter(msgspec.Struct, frozen=True):
@@ -86,6 +89,8 @@ class CatalogAlter(msgspec.Struct, frozen=True):
     """What no name may hold from when on namespaces nest."""
     keys: Keys = Keys()  # holds none
     """What seals secrets."""
+    warehouse: str = ""
+    """The server's; empty when no location changes."""
 
 
 class CatalogDrop(msgspec.Struct, frozen=True):
@@ -241,7 +246,8 @@ async def catalog_create(
         defaults=ctx.services.defaults, metalake=metalake,
     )  # fmt: skip
     check_backend(checked.provider, properties)
-    sealed = ctx.services.defaults.storages.keys.sealed(properties)
+    defaults = ctx.services.defaults
+    sealed = defaults.storages.keys.sealed(properties)
     record = replace(checked, comment=comment, properties=sealed)
 
     def decide(scene: Scene) -> Permit[CatalogCreate]:
@@ -251,7 +257,7 @@ async def catalog_create(
             ctx.services.sources.check(record.provider, properties)
         if need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.zone) is not None:
             raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
-        return scene.permit(CatalogCreate(scene.metalake, name, record, scene.maker_id), decision)
+        return scene.permit(CatalogCreate(scene.metalake, name, record, scene.maker_id, defaults.warehouse), decision)
 
     return catalog_shown(await ctx.write(Scope(metalake), decide, catalog_insert), may_alter=True)
 
@@ -263,10 +269,12 @@ def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
         tx.stale()
     catalog_id = tx.next_id()
     tx.new_zone(catalog_id)
-    return tx.nodes.create(
+    made = tx.nodes.create(
         kind=Kind.CATALOG, space="catalog", name=command.name, parent_id=command.metalake.id,
         zone=command.metalake.id, record=command.record, owner_id=command.owner_id, node_id=catalog_id,
     )  # fmt: skip
+    catalog_places_take(tx, catalog_id, record=command.record, warehouse=command.warehouse)
+    return made
 
 
 async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits) -> Node:
@@ -288,7 +296,13 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
             properties = edits.over(record.properties)
             ctx.services.sources.check(record.provider, properties)
             _refuse_other_address(record, properties, edits=edits)
-        command = CatalogAlter(scene.catalog, edits, separator=defaults.separator, keys=defaults.storages.keys)
+        command = CatalogAlter(
+            scene.catalog,
+            edits,
+            separator=defaults.separator,
+            keys=defaults.storages.keys,
+            warehouse=defaults.warehouse,
+        )
         return scene.permit(command, decision, zone=scene.metalake.id)
 
     return catalog_shown(await ctx.write(Scope(metalake, name), decide, catalog_update), may_alter=True)
@@ -325,6 +339,8 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
         in_use=in_use,
     )
     refuse_change(tx, held, before=nests(record), after=nests(changed), separator=command.separator)
+    if command.warehouse:
+        catalog_places_take(tx, held.id, record=changed, warehouse=command.warehouse)
     tx.nodes.write_record(held, changed, moves_access=True)  # its roots and state are part of every decision below it
     if command.edits.name is not None and command.edits.name != held.name:
         tx.nodes.move(held, parent_id=held.parent_id, name=command.edits.name, moves_access=True)
@@ -349,4 +365,5 @@ def catalog_delete(tx: Tx, permit: Permit[CatalogDrop]) -> None:
             raise InUse(f"Catalog {held.name} is enabled: disable it first, or force the drop", kind="catalog")
         if cast("CatalogRecord", held.record).provider not in SOURCED:  # there only shadows are in it
             tx.nodes.require_empty(held, ", or force the drop")
+    tx.places.clear_roots(held.id)
     tx.nodes.drop(held)

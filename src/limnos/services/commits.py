@@ -21,8 +21,18 @@ from limnos.formats.iceberg.chores import CommitTerms
 from limnos.formats.iceberg.repeats import build, check_or_made
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
+from limnos.model.places import PlaceKind
 from limnos.services.chores import is_heavy
-from limnos.services.iceberg_tables import Whole, document_of, new_table_read, settled_whole, table_make, whole_of
+from limnos.services.iceberg_tables import (
+    Whole,
+    document_of,
+    new_data_paths,
+    new_table_read,
+    settled_whole,
+    table_make,
+    whole_of,
+)
+from limnos.services.place_claims import place_move, places_take
 from limnos.services.places import Place, own_part, place_of
 from limnos.services.snapshot_pins import pins_check, removed_snapshots, removes_snapshots
 from limnos.services.sqlpp_fence import fenced, guard_of, lock_require
@@ -65,6 +75,15 @@ class TableCommit(msgspec.Struct, frozen=True):
     """The snapshots that it removes."""
     lock: LockShown | None = None
     """The lock of a statement of SQL++ that it rests on."""
+    data_paths: tuple[str, ...] = ()
+    """Locations outside the table's own to which it sends writers from now on."""
+
+
+class Brought(NamedTuple):
+    """What a commit changes beside the document: snapshots that go, and locations to which the table sends writers from now on."""
+
+    removed: frozenset[int]
+    data_paths: tuple[str, ...]
 
 
 class LostRace(Exception):
@@ -174,7 +193,9 @@ async def _make(asked: Asked, base: Base) -> Made:
         lock = fenced(base.guard, asked.proof, before=old, after=new)
         document, data = document_of(whole, previous=base.document, node_id=base.table.id, place=base.place, before=old)
         removed = removed_by(asked.ctx.services, [asked.change], before=base.document, after=document)
-        if await _swap(asked, base, document=document, data=data, removed=removed, lock=lock):
+        paths = new_data_paths(new, before=old, place=base.place)
+        news = Brought(removed, paths)
+        if await _swap(asked, base, document=document, data=data, brought=news, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
             return Made(document, (old, new))
@@ -228,7 +249,9 @@ async def change_create(services: Services, change: Change) -> Whole:
     return whole_of(await services.chores.do("iceberg-commit-create", change.raw, b"%d %d" % (now_ms, ahead_ms)))
 
 
-async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes, removed: frozenset[int], lock: LockShown | None) -> bool:  # fmt: skip
+async def _swap(
+    asked: Asked, base: Base, *, document: Document, data: bytes, brought: Brought, lock: LockShown | None
+) -> bool:
     """Write the file, then swap the document; False when another commit came first, or the path means another table.
 
     When only access moved, what was built is still right: then it is decided again, and the file stays.
@@ -236,7 +259,10 @@ async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes, re
 
     def command(now: Base) -> Permit[TableCommit]:
         relocates = document.location != base.document.location
-        return now.permit.about(TableCommit(now.table, document, base.document.version, relocates, removed, lock))
+        removed, paths = brought
+        return now.permit.about(
+            TableCommit(now.table, document, base.document.version, relocates, removed, lock, paths)
+        )
 
     def decide(scene: Scene) -> Permit[TableCommit]:
         now = asked.look(scene)
@@ -266,6 +292,14 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     ):
         tx.stale()
     pins_check(tx, command.table.id, removed=command.removed)
+    if command.relocates:
+        place_move(
+            tx, PlaceKind.TABLE, owner_id=command.table.id, catalog_id=permit.zone, location=command.document.location
+        )
+    if command.data_paths:
+        places_take(
+            tx, PlaceKind.DATA_PATH, owner_id=command.table.id, catalog_id=permit.zone, locations=command.data_paths
+        )
     tx.nodes.committed(command.table)
     return tx.revision
 

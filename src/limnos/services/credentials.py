@@ -12,9 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
-from limnos.files import Shares, is_within, normalise, parse
+from limnos.files import Shares, is_within, normalise, parse, place_key
 from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
 from limnos.model.kinds import Kind
+from limnos.model.places import ROOTS
 from limnos.services.filesets import location_name
 from limnos.services.objects import codec_of, target_require
 from limnos.services.places import place_of
@@ -22,7 +23,7 @@ from limnos.services.shadows import seen
 from limnos.services.table_formats import ICEBERG, LANCE, is_sourced
 from limnos.sources.credentials import Rights
 from limnos.sources.vending import SWITCHES, Given, Giver, giver_of
-from limnos.store.documents import claims_read
+from limnos.store.places import rivals_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
@@ -241,6 +242,7 @@ def _fileset_open(scene: Scene, node: Node, *, chain: Chain, location: str | Non
     found = record.locations.get(location_name(record, location))
     if found is None or not vends(place_of(scene).catalog.properties):
         return None
+    scene.defaults.place_conflicts.refuse(node.id, what="fileset")
     reads, writes = (scene.decide(action, chain).allowed for action in (Action.FILESET_READ, Action.FILESET_ALTER))
     return Opened(found, Rights(reads, writes), place_of(scene), "")
 
@@ -253,6 +255,7 @@ def open_to(scene: Scene, node: Node, *, chain: Chain, gives: Callable[[Mapping[
     """Return a table's place and what the caller may do there; None where its catalog's properties give nothing out."""
     if node.kind is not Kind.TABLE or is_sourced(scene) or not gives(place_of(scene).catalog.properties):
         return None
+    scene.defaults.place_conflicts.refuse(node.id, what="table")
     reads, writes = (scene.decide(action, chain).allowed for action in (Action.TABLE_READ, Action.TABLE_COMMIT))
     return Opened(scene.document(node.id).location, Rights(reads, writes), place_of(scene), node.format or ICEBERG)
 
@@ -286,7 +289,7 @@ async def new_table_credentials(
         return None
     normal = normalise(location)
     if unless_claimed:
-        claims = await ctx.look_up(partial(claims_read, normal))
-        if claims:
+        near = await ctx.look_up(partial(rivals_read, place_key(normal)))
+        if any(each.claim.kind not in ROOTS for each in near):
             return None
     return Vended(await ctx.services.vendor.given(wanted), normal, BOTH, place.catalog.properties)

@@ -80,13 +80,21 @@ def _table_deed(step: Step, built: Built) -> tuple[object, Mutation]:
         return _view_deed(step, built)
     if step.draft is not None:
         draft = step.draft
-        command = TableCreate(draft.namespace, step.path[-1], draft.space, cast("Document", document), draft.owner_id)
+        command = TableCreate(
+            draft.namespace,
+            step.path[-1],
+            draft.space,
+            cast("Document", document),
+            draft.owner_id,
+            data_paths=built.data_paths,
+        )
         return command, cast("Mutation", table_insert)
     table, before = cast("Node", step.table), cast("Document", before)
     if document is None:
         return DocumentHold(table, before.version), cast("Mutation", document_hold)
     relocates = document.location != before.location
-    return TableCommit(table, document, before.version, relocates, built.removed), cast("Mutation", document_swap)
+    command = TableCommit(table, document, before.version, relocates, built.removed, data_paths=built.data_paths)
+    return command, cast("Mutation", document_swap)
 
 
 def _view_deed(step: Step, built: Built) -> tuple[object, Mutation]:

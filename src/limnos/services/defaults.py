@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from limnos.files import Allowed
 from limnos.model.principals import Trust
+from limnos.services.place_conflicts import PlaceConflicts
 from limnos.services.storages import Storages
 
 
@@ -82,6 +83,8 @@ class Defaults(NamedTuple):
     clock_ahead_ms: int = 30_000
     """How far times that clients write into metadata may be ahead of the store's clock."""
     storages: Storages = Storages()
+    place_conflicts: PlaceConflicts = PlaceConflicts()
+    """Whose files are given out to nobody."""
     audit: AuditRules = AuditRules()
     session_s: int = 3_600
     session_refresh_s: int = 1_209_600

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.files import store_for
+from limnos.services.place_claims import key_of, places_delete, rivals_of
 from limnos.services.purges import KEPT, Purge, PurgePayload, place_known
 from limnos.telemetry.logs import get_logger
 
@@ -37,6 +38,7 @@ def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
     """Leave the task that deletes a fileset's files, in the transaction that lets go of it."""
     locations = tx.fileset_places.begin(fileset)
     if locations:
+        places_delete(tx, fileset)
         payload = FilesetPurgePayload(catalog, fileset, tuple(locations))
         tx.tasks.create(FILESET_PURGE, msgspec.json.encode(payload).decode())
 
@@ -47,12 +49,19 @@ async def fileset_purge_run(work: Work, payload: FilesetPurgePayload) -> str | N
     told = (
         [KEPT] if place is None else [await _purge(work, payload, location=at, place=place) for at in payload.locations]
     )
-    await work.submit(lambda tx: tx.fileset_places.clear(payload.fileset))
+    await work.submit(lambda tx: _ended(tx, payload, kept=any(told)))
     return "; ".join(filter(None, told)) or None
 
 
+def _ended(tx: Tx, payload: FilesetPurgePayload, *, kept: bool) -> None:
+    """Free the fileset's places; where files of it were kept they stay taken."""
+    tx.fileset_places.clear(payload.fileset)
+    for location in payload.locations:
+        tx.places.purged(key_of(location), catalog_id=payload.catalog, whole=not kept)
+
+
 async def _purge(work: Work, payload: FilesetPurgePayload, *, location: str, place: Place) -> str:
-    rivals = await work.submit(lambda tx: rivals_of(tx, location, fileset=payload.fileset))
+    rivals = await work.submit(lambda tx: rivals_of(tx, location))
     if rivals:
         log.warning("files of a dropped fileset are kept", task=work.task_id, location=location, rivals=rivals[:10])
         return f"kept everything at {location}: another fileset or a table lies at {rivals[0]}"
@@ -62,12 +71,6 @@ async def _purge(work: Work, payload: FilesetPurgePayload, *, location: str, pla
     if not done.kept:
         return ""
     return f"deleted {done.deleted} files at {location}; kept {done.kept}, as they are not the fileset's own: {', '.join(done.kept_first)}"
-
-
-def rivals_of(tx: Tx, location: str, *, fileset: int) -> list[str]:
-    """Return where other filesets, and tables, lie at, above or below a place."""
-    places = [each.location for each in tx.fileset_places.rivals(location, but=fileset)]
-    return [*places, *(place for _, place in tx.documents.claims(location))]
 
 
 class FilesetPurge(Purge):

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.files import is_within, normalise
-from limnos.model.errors import BadRequest, NotFound, Unavailable
+from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.places import PlaceKind
 from limnos.model.records import CatalogRecord, FilesetRecord, NamespaceRecord
 from limnos.model.uuids import new_uuid
 from limnos.names.iceberg import render
 from limnos.services.fileset_purges import fileset_purge_later
 from limnos.services.leaves import leaf_create, leaf_drop, leaf_insert, leaf_load
+from limnos.services.place_claims import places_release, places_take
 from limnos.services.places import place_of
 from limnos.services.table_formats import require_held
 
@@ -82,42 +84,14 @@ async def fileset_create(ctx: Context, scope: Scope, *, path: Levels, request: F
 
 
 def fileset_insert(tx: Tx, permit: Permit[LeafCreate]) -> Node:
-    """Insert the fileset with its places. Raises BadRequest where a managed one would share files, Unavailable where files are going."""
+    """Insert the fileset with its places. Raises BadRequest where it would share files, Unavailable where files are being deleted."""
     record = cast("FilesetRecord", permit.command.record)
-    locations = tuple(record.locations.values())
-    tx.fileset_places.lock(locations)
-    for location in locations:
-        _require_free(tx, location, managed=not record.external)
+    locations = tuple(dict.fromkeys(record.locations.values()))
     node = leaf_insert(tx, permit)
+    kind = PlaceKind.EXTERNAL_FILESET if record.external else PlaceKind.FILESET
+    places_take(tx, kind, owner_id=node.id, catalog_id=permit.zone, locations=locations)
     tx.fileset_places.create(node.id, locations, managed=not record.external)
     return node
-
-
-def _require_free(tx: Tx, location: str, *, managed: bool) -> None:
-    """Refuse a place where a managed fileset would own files of others.
-
-    One that was dropped by its own owner, at this very place, makes way, and its files are the new one's: it cannot be brought back after that.
-    """
-    for rival in tx.fileset_places.rivals(location, but=0):
-        if rival.going:
-            raise Unavailable(
-                f"Files of a fileset that was dropped are being deleted at {rival.location}: try again when that is done",
-                retry_after_s=5,
-            )
-        if not (managed and rival.managed):
-            continue
-        if rival.is_trashed and rival.location == location and tx.trash.is_own(rival.node_id):
-            tx.trash.forget(rival.node_id)
-            tx.fileset_places.clear(rival.node_id)
-            continue
-        raise BadRequest(
-            f"Another managed fileset lies at {rival.location}, and its files go with it: choose a location of its own, or make an external "
-            "fileset (what was dropped keeps its place for a while)"
-        )
-    if managed and tx.documents.claims(location):
-        raise BadRequest(
-            f"A table lies at, above or below {location}: choose a location of its own, or make an external fileset"
-        )
 
 
 async def fileset_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
@@ -132,9 +106,11 @@ def fileset_delete(tx: Tx, permit: Permit[LeafDrop]) -> None:
     command = permit.command
     held = tx.nodes.confirm(command.node)
     managed = not cast("FilesetRecord", held.record).external
+    if not command.keep_ms:
+        places_release(tx, held.id)
+        if managed:
+            fileset_purge_later(tx, catalog=held.zone, fileset=held.id)
     tx.nodes.drop(held, keep_ms=command.keep_ms, purges=managed)
-    if managed and not command.keep_ms:
-        fileset_purge_later(tx, catalog=held.zone, fileset=held.id)
 
 
 def _record(scene: Scene, path: Levels, *, request: FilesetRequest, uuid: str) -> FilesetRecord:
@@ -214,7 +190,9 @@ def location_name(record: FilesetRecord, name: str | None) -> str:
 
 def place_in(scene: Scene, path: Levels, *, sub_path: str | None, name: str | None) -> tuple[str, Place]:
     """Return where something in a fileset lies, for who may load that. Raises NotFound for a location's name, BadRequest, OutsideRoots."""
-    record = cast("FilesetRecord", leaf_load(scene, path, kind=Kind.FILESET).record)
+    node = leaf_load(scene, path, kind=Kind.FILESET)
+    record = cast("FilesetRecord", node.record)
+    scene.defaults.place_conflicts.refuse(node.id, what="fileset")
     if sub_path is None:
         raise BadRequest("Query parameter sub_path is missing: name the file within the fileset, or / for all of it")
     wanted, place = location_name(record, name), place_of(scene)

@@ -17,12 +17,14 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.chores import CreateTerms
 from limnos.formats.iceberg.create import new_table
 from limnos.model.entities import Document, Node
-from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, MissingFile
+from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, MissingFile, OutsideRoots
 from limnos.model.kinds import Kind
+from limnos.model.places import PlaceKind
 from limnos.model.records import CatalogRecord
 from limnos.model.uuids import new_uuid
 from limnos.services.chores import REQUEST_BYTES_MAX
 from limnos.services.credentials import new_table_credentials
+from limnos.services.place_claims import place_move, places_take
 from limnos.services.places import Place, place_of
 from limnos.services.snapshot_pins import pins_check, removed_snapshots
 from limnos.services.sqlpp_fence import fenced, guard_of
@@ -79,6 +81,7 @@ class TableReplace(msgspec.Struct, frozen=True):
     expected: int
     removed: frozenset[int] = frozenset()
     """The snapshots that the table has and the other metadata has not."""
+    data_paths: tuple[str, ...] = ()
 
 
 def _now_ms() -> int:
@@ -126,6 +129,7 @@ async def table_stage(
     draft = await ctx.read(scope, look)
     whole = await settled_whole(ctx.services.chores, await build(ctx, request, draft))
     document, _ = document_of(whole, previous=None, node_id=0, place=draft.place)
+    new_data_paths(whole.metadata, before=None, place=draft.place)
     vended = await _credentials(ctx, document, draft=draft, unless_claimed=True) if request.delegates else None
     ctx.services.files.prepare(document.location)
     return document.body, vended
@@ -183,11 +187,14 @@ async def table_make(
     if delegates:
         await _credentials(ctx, document, draft=draft, unless_claimed=False)
 
+    paths = new_data_paths(whole.metadata, before=None, place=draft.place)
+
     def decide(scene: Scene) -> Permit[TableCreate]:
-        return new_table_of(scene, namespace, name, Action.TABLE_CREATE).command(name, document)
+        return new_table_of(scene, namespace, name, Action.TABLE_CREATE).command(name, document, data_paths=paths)
 
     async with ctx.services.files.written(document.metadata_location, data, catalog.properties, first=True):
-        made = await _make(ctx, scope, decide, (*namespace, name), first=draft.command(name, document))
+        first = draft.command(name, document, data_paths=paths)
+        made = await _make(ctx, scope, decide, (*namespace, name), first=first)
     return made, catalog
 
 
@@ -243,6 +250,28 @@ def document_of(
     return document, (whole.packed or iceberg_metadata.pack(document.body)) if packs else document.body
 
 
+def new_data_paths(metadata: Json, *, before: Json | None, place: Place) -> tuple[str, ...]:
+    """Return the locations outside its own to which a table sends writers, as far as `before` did not. Raises OutsideRoots, BadRequest.
+
+    Those that were taken before stay, as `write.metadata.path` does.
+    """
+    stated = iceberg_metadata.outside_paths(metadata)
+    if not stated:
+        return ()
+    earlier = {} if before is None else iceberg_metadata.outside_paths(before)
+    location, found = cast("str", metadata["location"]), []
+    for key, path in stated.items():
+        if earlier.get(key) == path:
+            continue
+        try:
+            normal = place.normal_location(path, "")
+        except (BadRequest, OutsideRoots) as error:
+            raise BadRequest(f"Property '{key}' of the table: {error.message}") from error
+        if not is_within(normal, [location]):
+            found.append(normal)
+    return tuple(dict.fromkeys(found))
+
+
 def _uuid_of(metadata: Json) -> str:
     """Return the uuid of a table, or of a view."""
     return cast("str", metadata["view-uuid" if "view-uuid" in metadata else "table-uuid"])
@@ -289,13 +318,14 @@ async def table_register(
 
     place, replaced, guard = await ctx.read(scope, look)
     document, metadata = await registered(ctx, place, metadata_location=metadata_location)
+    paths = new_data_paths(metadata, before=None, place=place)
     if replaced is not None:
         document = msgspec.structs.replace(document, node_id=replaced.node_id, version=replaced.version + 1)
         if guard is not None:
             fenced(guard, None, before=iceberg_metadata.decode(replaced.body), after=metadata)
 
     def decide(scene: Scene) -> Permit[TableCreate]:
-        return new_table_of(scene, namespace, name, Action.TABLE_REGISTER).command(name, document)
+        return new_table_of(scene, namespace, name, Action.TABLE_REGISTER).command(name, document, data_paths=paths)
 
     def decide_again(scene: Scene) -> Permit[TableReplace]:
         node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
@@ -305,7 +335,7 @@ async def table_register(
         after = msgspec.structs.replace(document, node_id=node.id, version=current.version + 1)
         keeps = ctx.services.defaults.keep_pinned
         removed = removed_snapshots(current.body, after.body) if keeps else frozenset()
-        return scene.permit(TableReplace(node, after, current.version, removed), decision)
+        return scene.permit(TableReplace(node, after, current.version, removed, paths), decision)
 
     if replaced is None:
         return await _make(ctx, scope, decide, (*namespace, name)), place.catalog
@@ -350,5 +380,8 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> Document:
     if not tx.documents.swap(command.document, expected=command.expected):
         tx.stale()
     pins_check(tx, command.table.id, removed=command.removed)
+    place_move(tx, PlaceKind.TABLE, owner_id=held.id, catalog_id=permit.zone, location=command.document.location)
+    if command.data_paths:
+        places_take(tx, PlaceKind.DATA_PATH, owner_id=held.id, catalog_id=permit.zone, locations=command.data_paths)
     tx.nodes.committed(held)
     return command.document

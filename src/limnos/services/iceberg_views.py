@@ -21,10 +21,12 @@ from limnos.formats.iceberg.chores import CommitTerms, CreateTerms
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict
 from limnos.model.kinds import Kind
+from limnos.model.places import PlaceKind
 from limnos.model.records import ViewRecord
 from limnos.model.uuids import new_uuid
 from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
 from limnos.services.iceberg_tables import Whole, document_of, latest_time, settled_whole, whole_of
+from limnos.services.place_claims import place_move
 from limnos.services.places import Place, place_of
 from limnos.services.tables import name_taken
 from limnos.services.views import Held, ViewCreate, new_view_of, view_find, view_insert, writer_of
@@ -260,6 +262,10 @@ def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> Node:
     ):
         tx.stale()
     else:
+        if command.relocates:
+            place_move(
+                tx, PlaceKind.VIEW, owner_id=command.view.id, catalog_id=permit.zone, location=command.document.location
+            )
         tx.nodes.committed(command.view)
     if command.used is not None:
         tx.dependencies.replace(command.view.id, command.used)

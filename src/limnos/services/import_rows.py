@@ -16,11 +16,15 @@ from limnos.formats.exchange.messages import millis, terms_of
 from limnos.formats.lance_manifests import SCHEMES, check_branch, is_staged_name
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import HELD, ROOT_ID, TABLE_FORMATS, Home, Kind, name_space_of
+from limnos.model.places import PlaceKind
 from limnos.model.privileges import check_binding, parse_privilege
 from limnos.model.records import CatalogRecord, FilesetRecord, MetalakeRecord, RoleRecord, ViewRecord, encode
 from limnos.names.path import PARTS_MAX, check_part
+from limnos.services.catalog_places import catalog_places_take
 from limnos.services.import_checks import KINDS, is_lance, told_of
 from limnos.services.nested import nests
+from limnos.services.place_claims import place_take, places_take
+from limnos.services.table_formats import LANCE
 from limnos.services.tag_values import check_value
 from limnos.services.users import check_principal_name
 from limnos.store import imports
@@ -78,7 +82,7 @@ def named_ids(record: ExportRecord) -> Iterator[int]:
 class Part:
     """Some records of an import, in their order, on the way to rows."""
 
-    def __init__(self, tx: Tx, held: Import, *, separator: str) -> None:
+    def __init__(self, tx: Tx, held: Import, *, separator: str, warehouse: str) -> None:
         self._tx = tx
         self._held = held
         self._separator = separator
@@ -89,6 +93,8 @@ class Part:
         self._numbers: dict[int, int] = {}
         """Of what is new, by its new id: the record's number."""
         self._documents: list[tuple[int, Document, int]] = []
+        self._warehouse = warehouse
+        self._placed: list[tuple[Ref, CatalogRecord | FilesetRecord | None, Document | None, int]] = []
 
     def take(self, records: Sequence[Ready]) -> Import:
         """Write the records; returns how far the import is then. Raises BadRequest, with nothing written."""
@@ -413,6 +419,9 @@ class Part:
         self._own(ready.record, new.new_id)
         if ready.document is not None:
             self._documents.append((new.new_id, ready.document, ready.number))
+        if ready.document is not None or isinstance(stored, (CatalogRecord, FilesetRecord)):
+            placed = stored if isinstance(stored, (CatalogRecord, FilesetRecord)) else None
+            self._placed.append((new, placed, ready.document, ready.number))
 
     def _own(self, record: ExportRecord, new_id: int) -> None:
         if record.owner_id:
@@ -447,8 +456,26 @@ class Part:
         for new_id, document, number in self._documents:
             with told_of(number):
                 self._tx.imports.document(document, new_id)
+        for ref, record, placed, number in self._placed:
+            with told_of(number):
+                self._place(ref, record=record, document=placed)
         self._tx.imports.put(self._held.id, self._fresh)
         self._tx.imports.advance(self._held)
+
+    def _place(self, ref: Ref, *, record: CatalogRecord | FilesetRecord | None, document: Document | None) -> None:
+        """Write where an object, or a catalog, has its files."""
+        tx, owner, catalog = self._tx, ref.new_id, ref.catalog_id
+        if isinstance(record, CatalogRecord):
+            catalog_places_take(tx, owner, record=record, warehouse=self._warehouse, keeps=True)
+        elif isinstance(record, FilesetRecord):
+            kind = PlaceKind.EXTERNAL_FILESET if record.external else PlaceKind.FILESET
+            places_take(
+                tx, kind, owner_id=owner, catalog_id=catalog, locations=dict.fromkeys(record.locations.values())
+            )
+        elif document is not None:
+            is_lance = TABLE_FORMATS.get(ref.provider) == LANCE
+            kind = PlaceKind.VIEW if ref.kind is Kind.VIEW else PlaceKind.LANCE_TABLE if is_lance else PlaceKind.TABLE
+            place_take(tx, kind, owner_id=owner, catalog_id=catalog, location=document.location)
 
     def trailer(self, ready: Ready) -> None:
         """End the file: it has as many records as it says."""

@@ -63,6 +63,8 @@ class ImportFeed(msgspec.Struct, frozen=True):
     after: int
     records: tuple[Ready, ...]
     separator: str
+    warehouse: str
+    """The server's."""
 
 
 class ImportEnd(msgspec.Struct, frozen=True):
@@ -159,7 +161,9 @@ async def import_feed(
     if not 0 < len(records) <= RECORDS_MAX:
         raise BadRequest(f"One request brings 1 to {RECORDS_MAX} records, not {len(records)}")
     ready = await _made_ready(ctx, found, given=[Ready(number, each) for number, each in enumerate(records, after + 1)])
-    command = ImportFeed(import_id, after, tuple(ready), ctx.services.defaults.separator)
+    command = ImportFeed(
+        import_id, after, tuple(ready), ctx.services.defaults.separator, ctx.services.defaults.warehouse
+    )
 
     def decide(scene: Scene) -> Permit[ImportFeed]:
         return scene.permit(command, scene.require(Action.METALAKE_IMPORT, ()), zone=lock_of(import_id))
@@ -205,7 +209,7 @@ def import_take(tx: Tx, permit: Permit[ImportFeed]) -> Import:
     if found is None or found.state not in (OPEN, WHOLE):
         raise no_import(command.import_id)
     _require_at(found, command.after)
-    return Part(tx, found, separator=command.separator).take(command.records)
+    return Part(tx, found, separator=command.separator, warehouse=command.warehouse).take(command.records)
 
 
 async def import_finish(ctx: Context, import_id: int) -> Shown:

@@ -31,6 +31,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.services.lance_debris import debris_run
 from limnos.services.lance_purges import LancePurgePayload
 from limnos.services.lance_tables import LANCE_PURGE
+from limnos.services.place_claims import rivals_of
 from limnos.services.purges import PURGE, PurgePayload
 from limnos.store.nodes import catalogs_read
 from limnos.telemetry.logs import get_logger
@@ -219,7 +220,7 @@ def _document(node_id: int, tx: Tx) -> Document | None:
 
 
 def _free(places: list[str], tx: Tx) -> list[str]:
-    return [place for place in places if not tx.documents.claims(place)]
+    return [place for place in places if not rivals_of(tx, place)]
 
 
 def _pending(tx: Tx) -> set[str]:

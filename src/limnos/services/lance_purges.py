@@ -13,6 +13,7 @@ import msgspec
 
 from limnos.files import store_for
 from limnos.formats.lance_debris import BYPASSED
+from limnos.services.place_claims import key_of, rivals_of
 from limnos.services.purges import KEPT, Purge, PurgePayload, place_known
 from limnos.telemetry.logs import get_logger
 
@@ -38,13 +39,14 @@ async def lance_purge_run(work: Work, payload: LancePurgePayload) -> str | None:
     """Purge a dropped table; returns why files were kept, None when none was."""
     at = payload.location
     place = await place_known(work, payload.catalog)
-    claims = await work.submit(lambda tx: tx.documents.claims(at))
+    claims = await work.submit(lambda tx: rivals_of(tx, at))
     if place is None:
         return KEPT
     told = PurgePayload(metadata_location=at, roots=place.roots, catalog=payload.catalog, location=at)
-    purge = LancePurge(told, place.catalog.properties, rivals=[each for _, each in claims], allowed=place.allowed)
+    purge = LancePurge(told, place.catalog.properties, rivals=claims, allowed=place.allowed)
     found = await work.apart(purge.run)
     log.info("purged", task=work.task_id, location=at, files=found.deleted)
+    await work.submit(lambda tx: tx.places.purged(key_of(at), catalog_id=payload.catalog, whole=not found.kept))
     if not found.kept:
         return None
     reason = "another table lies there" if claims else "they are not below the table's own location"

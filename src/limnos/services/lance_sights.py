@@ -52,6 +52,7 @@ def sight_of(scene: Scene, action: Action) -> Sight | None:
         return None
     scene.require_in_use()
     scene.require(action, scene.settled.outer)
+    scene.defaults.place_conflicts.refuse(scene.catalog.id, what="directory")
     return Sight(scene.catalog, location.rstrip("/"), place_of(scene))
 
 

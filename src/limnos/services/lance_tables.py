@@ -17,12 +17,14 @@ from limnos.formats.lance_manifests import VERSIONS
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.places import PlaceKind
 from limnos.model.records import TableRecord
 from limnos.model.uuids import new_uuid
 from limnos.names.parts import check_levels
 from limnos.services.credentials import new_table_credentials
 from limnos.services.homes import given
 from limnos.services.lance_manifests import manifests_found
+from limnos.services.place_claims import place_take, places_delete, places_release
 from limnos.services.places import place_of
 from limnos.services.table_formats import LANCE, refuse_work, require_format
 from limnos.services.tables import name_taken, require_free, table_find, table_move_of, table_reparent
@@ -255,13 +257,16 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
     if command.instead is not None:
         held = tx.nodes.confirm(command.instead)
         tx.documents.delete(held.id)
+        places_release(tx, held.id, claimant_id=tx.actor_id)
         tx.lance_versions.delete_all(held.id)
         tx.nodes.drop(held)
     node = tx.nodes.create(
         kind=Kind.TABLE, space=command.space, name=command.name, parent_id=command.parent.id, zone=permit.zone,
         record=command.record, owner_id=command.owner_id, node_format=LANCE, under=command.parent,
     )  # fmt: skip
-    tx.documents.create(msgspec.structs.replace(command.document, node_id=node.id))
+    document = msgspec.structs.replace(command.document, node_id=node.id)
+    tx.documents.create(document)
+    place_take(tx, PlaceKind.LANCE_TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
     tx.lance_versions.create_all(node.id, command.versions)
     if command.mark is not None:
         tx.tasks.done(command.mark)
@@ -294,8 +299,11 @@ def lance_bury(tx: Tx, held: Node, *, keep_ms: int, purges: bool) -> None:
     """Drop a table that was confirmed, in a transaction."""
     if not keep_ms:
         document = tx.documents.read(held.id)
-        if purges and document is not None:
+        if not purges:
+            tx.places.clear(held.id)  # its files and its place are somebody else's from now on
+        elif document is not None:
             tx.tasks.create(LANCE_PURGE, lance_purge_of(held.zone, document.location))
+            places_delete(tx, held.id)
         tx.documents.delete(held.id)
         tx.lance_versions.delete_all(held.id)
     tx.nodes.drop(held, keep_ms=keep_ms)

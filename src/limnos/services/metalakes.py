@@ -168,4 +168,5 @@ def metalake_delete(tx: Tx, permit: Permit[MetalakeDrop]) -> None:
         if cast("MetalakeRecord", held.record).in_use:
             raise InUse(f"Metalake {held.name} is enabled: disable it first, or force the drop", kind="metalake")
         tx.nodes.require_empty(held, ", or force the drop")
+    tx.places.clear_metalake(held.id)
     tx.nodes.drop(held)

@@ -17,6 +17,7 @@ from limnos.files import is_local, is_within, real, store_for, sweep_empty
 from limnos.formats.avro import BadAvro, texts_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError, MissingFile
+from limnos.services.place_claims import key_of, rivals_of
 from limnos.store.faults import PURGE_POINT, fault_point
 from limnos.store.nodes import catalog_read
 from limnos.telemetry.logs import get_logger
@@ -88,11 +89,13 @@ async def purge_run(work: Work, payload: PurgePayload) -> str | None:
         if place is None:
             return KEPT
         payload = msgspec.structs.replace(payload, roots=place.roots)
-    claims = [] if at is None else await work.submit(lambda tx: tx.documents.claims(at))
+    claims = [] if at is None else await work.submit(lambda tx: rivals_of(tx, at))
     properties, allowed = ({}, work.allowed) if place is None else (place.catalog.properties, place.allowed)
-    purge = Purge(payload, properties, rivals=[each for _, each in claims], allowed=allowed)
+    purge = Purge(payload, properties, rivals=claims, allowed=allowed)
     done = await work.apart(purge.run)
     log.info("purged", task=work.task_id, location=at, files=done.deleted)
+    if at is not None:
+        await work.submit(lambda tx: tx.places.purged(key_of(at), catalog_id=payload.catalog, whole=not done.kept))
     if not done.kept:
         return None
     reason = "another table lies there" if claims else "they are not below the table's own location"

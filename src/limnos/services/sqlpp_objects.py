@@ -16,6 +16,7 @@ from limnos.model.errors import AlreadyExists, InUse, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import DeclaredRecord, TableRecord, ViewRecord
 from limnos.names.display import render as shown
+from limnos.services.place_claims import places_delete, places_release
 from limnos.services.purges import purge_later
 from limnos.services.sqlpp_declared import record_of
 from limnos.services.sqlpp_errors import (
@@ -228,4 +229,8 @@ def bury(tx: Tx, node: Node, *, keep_ms: int) -> None:
         if document is not None:
             purge_later(tx, catalog=node.zone, metadata_location=document.metadata_location, location=document.location)
         tx.documents.delete(node.id)
+        if purges:
+            places_delete(tx, node.id)
+        else:
+            places_release(tx, node.id)
     tx.nodes.drop(node, keep_ms=keep_ms, purges=purges)

@@ -15,6 +15,7 @@ from limnos.access.actions import Action
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.places import PlaceKind
 from limnos.model.records import BLANK_TABLE, TableRecord
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
@@ -22,6 +23,7 @@ from limnos.services.homes import given
 from limnos.services.lending import Thing, look_up_through
 from limnos.services.namespaces import parent_of
 from limnos.services.pages import EVERY, NO_PAGE, Asked, Page, page_of
+from limnos.services.place_claims import place_take, places_delete, places_release, places_take
 from limnos.services.places import Place, place_of
 from limnos.services.purges import PURGE
 from limnos.services.table_formats import (
@@ -56,6 +58,8 @@ class TableCreate(msgspec.Struct, frozen=True):
     document: Document
     owner_id: int | None
     record: TableRecord = BLANK_TABLE
+    data_paths: tuple[str, ...] = ()
+    """Locations outside its own to which its properties send writers."""
 
 
 class TableDrop(msgspec.Struct, frozen=True):
@@ -162,9 +166,11 @@ class NewTable(NamedTuple):
     home: str | None
     """The location that its namespace was given."""
 
-    def command(self, name: str, document: Document) -> Permit[TableCreate]:
+    def command(self, name: str, document: Document, *, data_paths: tuple[str, ...] = ()) -> Permit[TableCreate]:
         """Return the permission to make just this table."""
-        return self.permit.about(TableCreate(self.namespace, name, self.space, document, self.owner_id))
+        return self.permit.about(
+            TableCreate(self.namespace, name, self.space, document, self.owner_id, data_paths=data_paths)
+        )
 
     def own_location(self, table_uuid: str) -> str:
         """Return where the table goes when nobody says where: nobody else lies there."""
@@ -198,6 +204,9 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
     tx.documents.create(document)
+    place_take(tx, PlaceKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
+    if command.data_paths:
+        places_take(tx, PlaceKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths)
     return document
 
 
@@ -237,6 +246,10 @@ def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
         tx.tasks.create(PURGE, command.purge)
     if not command.keep_ms:
         tx.documents.delete(held.id)
+        if command.purge is None:
+            places_release(tx, held.id)
+        else:
+            places_delete(tx, held.id)
     tx.nodes.drop(held, keep_ms=command.keep_ms)
 
 
@@ -270,6 +283,7 @@ def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
     if document is None:
         tx.stale()
     tx.documents.delete(held.id)
+    tx.places.clear(held.id)
     tx.nodes.drop(held)
     permit.command.taken.append(document)
 

@@ -24,6 +24,7 @@ from limnos.services.fileset_purges import fileset_purge_later
 from limnos.services.lance_tables import LANCE_PURGE, lance_purge_of
 from limnos.services.namespaces import parent_of
 from limnos.services.objects import codec_of
+from limnos.services.place_claims import places_delete, places_release
 from limnos.services.purges import purge_later
 from limnos.services.table_formats import LANCE, least_levels
 from limnos.store.trash import trash_expired, trash_read, trashed_read
@@ -228,6 +229,7 @@ async def trash_forget(ctx: Context, scope: Scope, *, dropped_id: int) -> None:
 
 def forget_run(tx: Tx, permit: Permit[Forget]) -> bool:
     """Let go of it; says whether it was still there."""
+    places_release(tx, permit.command.dropped_id, claimant_id=tx.actor_id)
     return tx.trash.forget(permit.command.dropped_id)
 
 
@@ -285,10 +287,13 @@ def trash_sweep(tx: Tx) -> int:
     """
     found = trash_expired(tx)
     for each in found:
+        places_release(tx, each.node_id)
         if each.format == LANCE and each.location is not None:
             tx.tasks.create(LANCE_PURGE, lance_purge_of(each.zone, each.location))
+            places_delete(tx, each.node_id)
         elif each.purges and each.location is not None and each.metadata_location is not None:
             purge_later(tx, catalog=each.zone, metadata_location=each.metadata_location, location=each.location)
+            places_delete(tx, each.node_id)
         elif each.purges:
             fileset_purge_later(tx, catalog=each.zone, fileset=each.node_id)
     return sum(tx.trash.forget(each.node_id) for each in found)

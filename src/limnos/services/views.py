@@ -15,12 +15,14 @@ from limnos.access.actions import Action
 from limnos.model.entities import Document, Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
+from limnos.model.places import PlaceKind
 from limnos.model.records import ViewRecord
 from limnos.names.parts import check_levels
 from limnos.services.homes import given
 from limnos.services.lending import Thing, look_up_through
 from limnos.services.namespaces import parent_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
+from limnos.services.place_claims import place_take, places_release
 from limnos.services.places import place_of
 from limnos.services.table_formats import ICEBERG, refuse_federated, refuse_sourced, require_format
 from limnos.services.tables import NewTable, in_the_way, require_free
@@ -127,6 +129,7 @@ def view_insert(tx: Tx, permit: Permit[ViewCreate]) -> Held:
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
     tx.documents.create(document)
+    place_take(tx, PlaceKind.VIEW, owner_id=node.id, catalog_id=permit.zone, location=document.location)
     return Held(node, document)
 
 
@@ -146,6 +149,7 @@ def view_delete(tx: Tx, permit: Permit[ViewDrop]) -> None:
     held = tx.nodes.confirm(permit.command.view)
     if not permit.command.keep_ms:
         tx.documents.delete(held.id)
+        places_release(tx, held.id)
     tx.nodes.drop(held, keep_ms=permit.command.keep_ms)
 
 

@@ -172,8 +172,10 @@ class DocumentWrites:
         """
         location, trash = document.location, self.tx.trash
         rivals = [claim for claim in self.claims(location) if claim[0] != document.node_id]
-        if [place for _, place in rivals] == [location] and trash.is_own(rivals[0][0]) and trash.forget(rivals[0][0]):
-            return
+        if [place for _, place in rivals] == [location] and trash.is_own(rivals[0][0]):
+            self.tx.places.replace(rivals[0][0])
+            if trash.forget(rivals[0][0]):
+                return
         others = [place for _, place in rivals]
         if location in others:
             raise BadRequest(f"Another table lies at location {location}: {_CHOOSE}")

@@ -128,7 +128,7 @@ _HANGING = (
     ("owner", "object_id"), ("document", "node_id"), ("protection", "node_id"), ("restriction", "object_id"), ("tag_object", "object_id"), ("policy_object", "object_id"),
     ("statistic", "object_id"), ("column_attachment", "object_id"), ("tag_value", "object_id"), ("column_statistic", "object_id"), ("access_grant", "role_id"),
     ("role_member", "role_id"), ("group_member", "group_id"), ("dependency", "user_id"), ("model_version", "model_id"),
-    ("model_alias", "model_id"), ("lance_version", "node_id"), ("pipeline_version", "pipeline_id"), ("clock", "zone"),
+    ("model_alias", "model_id"), ("lance_version", "node_id"), ("place", "owner_id"), ("fileset_place", "node_id"), ("pipeline_version", "pipeline_id"), ("clock", "zone"),
     ("principal", "id"), ("role", "id"), ("node", "id"),
 )  # fmt: skip
 WIPES = tuple(_among(f"DELETE FROM {table} WHERE {column} AMONG") for table, column in _HANGING)

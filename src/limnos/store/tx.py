@@ -27,6 +27,7 @@ from limnos.store.nesting import NestingWrites
 from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
 from limnos.store.passwords import PasswordWrites
+from limnos.store.places import PlaceWrites
 from limnos.store.principals import PrincipalWrites
 from limnos.store.protection import ProtectionWrites
 from limnos.store.restricted_reads import RestrictedReadWrites
@@ -145,6 +146,11 @@ class Tx:
     def fileset_places(self) -> FilesetPlaceWrites:
         """Where filesets lie."""
         return FilesetPlaceWrites(self)
+
+    @property
+    def places(self) -> PlaceWrites:
+        """The register of places."""
+        return PlaceWrites(self)
 
     @property
     def template_jobs(self) -> TemplateJobWrites:

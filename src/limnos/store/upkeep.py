@@ -16,6 +16,7 @@ from limnos.store import (
     models,
     nesting,
     pipelines,
+    places,
     reports,
     restrictions,
     roles,
@@ -42,7 +43,7 @@ def feed_prune(tx: Tx, *, keep_ms: int, audited: bool = False) -> int:
 
 SWEEPS: tuple[Sql, ...] = (
     roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS,
-    lance_versions.SWEEP, *statistics.SWEEPS, fileset_places.SWEEP,
+    lance_versions.SWEEP, *statistics.SWEEPS, fileset_places.SWEEP, places.SWEEP,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip
 """For each table whose rows a drop leaves behind, the statement that deletes those of objects that are gone."""

@@ -212,7 +212,10 @@ def test_files_go_when_a_managed_fileset_is_gone(files: Node) -> None:
 def test_files_stay_where_others_lie(files: Node) -> None:
     """Another fileset below, above or at the place keeps everything, and the task says so."""
     directory = fill(make(files, name="m"))
-    make(files, name="inside", type="external", storageLocation=f"file://{directory}/day=1")
+    make(files, name="other", type="external", storageLocation=f"file://{directory}-2/day=1")
+    older = Sql(f"UPDATE place SET location = 'file://{directory}/day=1' WHERE location = 'file://{directory}-2/day=1'")
+    store = files.built.services.store
+    files.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(older, {})))  # as an older release let it
     files.done("DELETE", f"{FILESETS}/m")
     upkeep(files)
 
@@ -221,18 +224,28 @@ def test_files_stay_where_others_lie(files: Node) -> None:
     assert f"another fileset or a table lies at file://{directory}/day=1" in told
 
 
-def test_managed_filesets_share_no_files(files: Node) -> None:
-    """One at, above or below the place of another one, or of a table, is refused; an external one is not."""
+def test_filesets_share_no_files(files: Node) -> None:
+    """One at, above or below the place of another one is refused, managed or external; external ones of one catalog may overlap."""
     root = warehouse(files)
     make(files, name="m", storageLocation=f"{root}/a/b")
     places = {"at": f"{root}/a/b", "below": f"{root}/a/b/c", "above": f"{root}/a"}
     refused = {key: files.post(FILESETS, {"name": key, "storageLocation": at}) for key, at in places.items()}
-    shared = [make(files, name=key, type="external", storageLocation=at)["name"] for key, at in places.items()]
+    external = {
+        key: files.post(FILESETS, {"name": key, "type": "external", "storageLocation": at})
+        for key, at in places.items()
+    }
     beside = make(files, name="beside", storageLocation=f"{root}/a/bc")["name"]
+    shared = [
+        make(files, name=f"e{at.count('/')}", type="external", storageLocation=at)["name"]
+        for at in (f"{root}/x", f"{root}/x/y")
+    ]
 
     assert {key: (each.status, each["code"]) for key, each in refused.items()} == dict.fromkeys(places, (400, 1001))
-    assert all(f"Another managed fileset lies at {root}/a/b" in str(each["message"]) for each in refused.values())
-    assert (shared, beside) == (list(places), "beside")
+    assert {key: each.status for key, each in external.items()} == dict.fromkeys(places, 400)
+    assert all(
+        "Another managed fileset lies" in str(each["message"]) for each in (*refused.values(), *external.values())
+    )
+    assert (len(shared), beside) == (2, "beside")
 
 
 def test_a_place_is_free_again(files: Node) -> None:

@@ -46,6 +46,8 @@ PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
 PREVIOUS_VERSIONS_MAX_DEFAULT = 100
 DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
 METADATA_PATH = "write.metadata.path"
+DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
+"""Properties that send writers of data files elsewhere than below the location."""
 METADATA_CODEC = "write.metadata.compression-codec"
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -151,6 +153,15 @@ def metadata_directory(metadata: Json) -> str:
 def stated_path(metadata: Json) -> str | None:
     """The property `write.metadata.path`, as it stands."""
     return property_of(metadata, METADATA_PATH)
+
+
+def outside_paths(metadata: Json) -> dict[str, str]:
+    """Return the locations to which a table's properties send writers, by property; without those below its own, as text has it."""
+    if not metadata.get("properties"):
+        return {}
+    stated = {key: property_of(metadata, key) for key in DATA_PATHS}
+    below = f"{strip_slash(text_at(metadata, 'location', where=_HERE))}/"
+    return {key: path for key, path in stated.items() if path and not f"{strip_slash(path)}/".startswith(below)}
 
 
 def wants_gzip(metadata: Json) -> bool:

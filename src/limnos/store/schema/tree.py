@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     false,
+    text,
 )
 
 from limnos.store.schema.base import Id, Name, live_index, made_by, metadata
@@ -182,6 +183,30 @@ fileset_place = Table(
     PrimaryKeyConstraint("node_id", "location"),
 )
 Index("fileset_place_location", fileset_place.c.location)
+
+place = Table(
+    "place",
+    metadata,
+    Column("location", Name, nullable=False),
+    Column("owner_id", Id, nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    Column("catalog_id", Id, nullable=False),
+    Column("metalake_id", Id, nullable=False),
+    Column("state", SmallInteger, nullable=False),
+    Column("conflicting", Boolean, nullable=False),
+    Column("claimant_id", Id),
+    Column("since", Id, nullable=False),
+    PrimaryKeyConstraint("location", "owner_id", "kind"),
+    sqlite_with_rowid=False,
+)
+"""Where everything that has files has them; `owner_id` is an object's, or a catalog's."""
+Index("place_owner", place.c.owner_id)
+Index(
+    "place_conflicting",
+    place.c.owner_id,
+    sqlite_where=text("conflicting"),
+    postgresql_where=text("conflicting"),
+)
 
 lance_version = Table(
     "lance_version",

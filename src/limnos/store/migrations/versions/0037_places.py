@@ -1,0 +1,51 @@
+"""The register of places.
+
+Revision ID: 0037
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from limnos.model.kinds import Kind
+from limnos.model.places import PlaceKind, PlaceState
+from limnos.store.schema import place
+
+revision = "0037"
+down_revision = "0036"
+_INTO = "INSERT INTO place (location, owner_id, kind, catalog_id, metalake_id, state, conflicting, claimant_id, since)"
+_DOCUMENTS = sa.text(
+    f"{_INTO} SELECT d.location, d.node_id, CASE WHEN n.kind = {int(Kind.VIEW)} THEN {int(PlaceKind.VIEW)}"
+    f" WHEN n.format = 'lance' THEN {int(PlaceKind.LANCE_TABLE)} ELSE {int(PlaceKind.TABLE)} END,"
+    " n.zone, coalesce(c.parent_id, 0), 0, FALSE, NULL, n.created_at FROM document d JOIN node n ON n.id = d.node_id"
+    " LEFT JOIN node c ON c.id = n.zone"
+)
+_FILESETS = sa.text(
+    f"{_INTO} SELECT f.location, f.node_id, CASE WHEN f.managed THEN {int(PlaceKind.FILESET)} ELSE {int(PlaceKind.EXTERNAL_FILESET)} END,"
+    f" n.zone, coalesce(c.parent_id, 0), CASE WHEN f.going THEN {int(PlaceState.DELETING)} ELSE 0 END, FALSE, NULL, n.created_at"
+    " FROM fileset_place f JOIN node n ON n.id = f.node_id LEFT JOIN node c ON c.id = n.zone"
+    " WHERE f.going OR n.deleted = 0 OR EXISTS (SELECT 1 FROM trash t WHERE t.node_id = f.node_id)"
+)
+_UNSETTLED = sa.text(f"{_INTO} VALUES ('', 0, 0, 0, 0, 0, FALSE, NULL, 0)")
+
+
+def upgrade() -> None:
+    """Make the table, and write where tables, views and filesets lie. The release before asks for none of it.
+
+    What takes settings or the reading of metadata (the roots of catalogs, data paths, which places break a rule) the first start adds:
+    a row without a location says that it has not.
+    """
+    bind = op.get_bind()
+    if sa.inspect(bind).has_table(place.name):
+        return
+    place.create(bind)
+    bind.execute(_DOCUMENTS)
+    bind.execute(_FILESETS)
+    if bind.execute(sa.text("SELECT 1 FROM node LIMIT 1")).first() is not None:
+        bind.execute(_UNSETTLED)
+
+
+def downgrade() -> None:
+    """Take it away; each kind of place is guarded alone then."""
+    place.drop(op.get_bind())

@@ -1,0 +1,227 @@
+"""Places over every protocol: whoever may make something gets at nobody else's files by where it lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.model.permits import upkeep_permit
+from limnos.model.places import PlaceKind
+from limnos.services.place_settling import conflicts_told, places_refresh, places_settle
+from limnos.services.trash import trash_sweep
+from limnos.store.sql import Sql
+from tests.http.driver import API, Answer, Node, grant
+from tests.http.iceberg.wire import make_space
+
+SPACE = "/iceberg/v1/lake.main/namespaces/s"
+TABLES = f"{SPACE}/tables"
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "required": False, "type": "long"}]}
+
+
+def files_over(node: Node, root: str) -> str:
+    """Make a catalog for filesets over a directory, with a schema; returns where its filesets are made."""
+    body = {"name": "files", "type": "fileset", "properties": {"allowed-locations": root}}
+    node.done("POST", f"{API}/lake/catalogs", body)
+    node.done("POST", f"{API}/lake/catalogs/files/schemas", {"name": "s"})
+    return f"{API}/lake/catalogs/files/schemas/s/filesets"
+
+
+def table(node: Node, name: str, *, user: str = "admin", **more: object) -> Answer:
+    """Ask for a table."""
+    return node.ask("POST", TABLES, {"name": name, "schema": SCHEMA, **more}, user=user)
+
+
+def where(answer: Answer) -> str:
+    """Where a table lies."""
+    assert answer.status == 200, answer.body
+    return str(answer["metadata"]["location"])
+
+
+def warehouse_of(node: Node) -> str:
+    """The warehouse of `main`."""
+    return str(node.done("GET", f"{API}/lake/catalogs/main")["catalog"]["properties"]["warehouse"])
+
+
+def run(node: Node, statement: str) -> None:
+    """Change the store as an older release left it."""
+    store = node.built.services.store
+    node.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql(statement), {})))
+
+
+@pytest.mark.parametrize("kind", ["external", "managed"])
+@pytest.mark.parametrize("spelling", ["{}", "{}/", "{}/data", "{}/../{}", "{}//data", "{}/d%61ta"])
+def test_no_fileset_opens_a_tables_files(node: Node, kind: str, spelling: str) -> None:
+    """Whoever may make filesets over the same directory gets none at, above or below a table, however its location is spelled."""
+    make_space(node, "s")
+    location = where(table(node, "t"))
+    filesets = files_over(node, warehouse_of(node))
+    grant(node, "eve", "use_catalog use_schema create_fileset", kind="catalog", on="files")
+    at = spelling.format(location, location.rpartition("/")[2])
+    answer = node.ask("POST", filesets, {"name": "f", "type": kind, "storageLocation": at}, user="eve")
+
+    assert answer.status == 400
+    assert "s.t" not in answer.body.decode()
+
+
+@pytest.mark.parametrize("kind", ["external", "managed"])
+def test_no_table_opens_a_filesets_files(node: Node, kind: str) -> None:
+    """Whoever may make tables gets none at, above or below a fileset, by a create, a staged create or a data path."""
+    make_space(node, "s")
+    root = f"{warehouse_of(node)}/files"
+    filesets = files_over(node, root)
+    node.done("POST", filesets, {"name": "f", "type": kind, "storageLocation": f"{root}/f"})
+    grant(node, "eve", "use_catalog use_schema create_table", kind="catalog", on="main")
+    refused = [
+        table(node, "t", user="eve", location=at, **more)
+        for at in (f"{root}/f", f"{root}/f/below", root)
+        for more in ({}, {"properties": {"write.data.path": f"{root}/f"}})
+    ]
+    sent_there = table(node, "t", user="eve", properties={"write.data.path": f"{root}/f/x"})
+
+    assert [each.status for each in (*refused, sent_there)] == [400] * 7
+
+
+def test_data_paths_are_places(node: Node) -> None:
+    """A table sends writers to a free place below its catalog's roots alone, at its creation and at each commit."""
+    make_space(node, "s")
+    root = warehouse_of(node)
+    victim = where(table(node, "victim"))
+    mine = table(node, "mine", properties={"write.data.path": f"{root}/shared/mine"})
+    taken = table(node, "other", properties={"write.object-storage.path": f"{root}/shared/mine/x"})
+    outside = table(node, "other", properties={"write.data.path": "file:///etc"})
+    staged = table(node, "other", properties={"write.data.path": "file:///etc"}, **{"stage-create": True})
+
+    def send_to(at: str) -> int:
+        update = {"action": "set-properties", "updates": {"write.data.path": at}}
+        return node.post(f"{TABLES}/victim", {"requirements": [], "updates": [update]}).status
+
+    commits = [send_to(at) for at in (f"{root}/shared", "file:///etc", victim + "/d", f"{root}/shared/v")]
+
+    assert [each.status for each in (mine, taken, outside, staged)] == [200, 400, 400, 400]
+    assert commits == [400, 400, 200, 200]
+    assert table(node, "third", location=f"{root}/shared/v/x").status == 400
+
+
+def test_no_metalake_reaches_another(node: Node) -> None:
+    """No warehouse, root or directory of a catalog lies at, above or below what another metalake has, nor in the server's own."""
+    make_space(node, "s")
+    location, root = where(table(node, "t")), warehouse_of(node)
+    node.done("POST", f"{API}", {"name": "other"})
+    named = {
+        f"{key}={at}": node.post(f"{API}/other/catalogs", {"name": "c", "type": "relational", "provider": provider, "properties": {key: at}})
+        for at in (root, f"{root}/x", root.rpartition("/")[0], location, f"{location}/data")
+        for key, provider in (
+            ("warehouse", "lakehouse-iceberg"), ("allowed-locations", "lakehouse-iceberg"), ("lance-directory", "lakehouse-generic"),
+        )
+    }  # fmt: skip
+    own = node.post(
+        f"{API}/other/catalogs", {"name": "c", "type": "relational", "provider": "lakehouse-iceberg", "properties": {}}
+    )
+
+    assert {key: each.status for key, each in named.items()} == dict.fromkeys(named, 400)
+    assert own.status == 200
+    assert not any("s.t" in each.body.decode() for each in named.values())
+
+
+def test_a_directory_shows_nobody_elses_tables(node: Node) -> None:
+    """A catalog that shows a directory lies beside other catalogs' warehouses and objects, and nothing of theirs comes into it."""
+    make_space(node, "s")
+    root = warehouse_of(node)
+    body = {"name": "dir", "type": "relational", "provider": "lakehouse-generic"}
+    inside = [
+        node.post(f"{API}/lake/catalogs", {**body, "properties": {"lance-directory": at}})
+        for at in (root, f"{root}/x", root.rpartition("/")[0])
+    ]
+    beside = f"{root.rpartition('/')[0]}/shown"
+    node.done(
+        "PUT",
+        f"{API}/lake/catalogs/main",
+        {"updates": [{"@type": "setProperty", "property": "allowed-locations", "value": f"{beside}/x"}]},
+    )
+    covered = node.post(f"{API}/lake/catalogs", {**body, "properties": {"lance-directory": beside}})
+    shown = node.post(f"{API}/lake/catalogs", {**body, "properties": {"lance-directory": f"{beside}-2"}})
+    into = table(node, "t", location=f"{beside}-2/t")
+
+    assert [each.status for each in inside] == [400] * 3
+    assert (covered.status, shown.status, into.status) == (400, 200, 400)
+
+
+def test_what_was_let_go_of_stays_taken(node: Node) -> None:
+    """A dropped table's metadata file is registered by its owner alone, also when it left the trash and its files stand."""
+    make_space(node, "s")
+    made = table(node, "t")
+    file = made["metadata-location"]
+    node.delete(f"{TABLES}/t")
+    run(node, "UPDATE trash SET expires_at = 0")
+    store = node.built.services.store
+    node.runner.run(store.submit(upkeep_permit("t"), trash_sweep))
+    grant(node, "eve", "use_catalog use_schema create_table", kind="catalog", on="main")
+    body = {"name": "t2", "metadata-location": file}
+    hers = node.ask("POST", f"{SPACE}/register", body, user="eve")
+    own = node.post(f"{SPACE}/register", body)
+
+    assert (hers.status, own.status) == (400, 200)
+
+
+def unsettled(node: Node) -> None:
+    """Leave the register as the migration of an older store does: without roots, and with the row that says so."""
+    run(node, f"DELETE FROM place WHERE kind IN ({PlaceKind.WAREHOUSE}, {PlaceKind.ALLOWED_LOCATION})")
+    run(node, "INSERT INTO place VALUES ('', 0, 0, 0, 0, 0, FALSE, NULL, 0)")
+
+
+def settle(node: Node) -> list[dict[str, object]]:
+    """Start again; returns what is told of places that break a rule."""
+    services = node.built.services
+    node.runner.run(places_settle(services))
+    return node.runner.run(services.store.submit(upkeep_permit("t"), conflicts_told))
+
+
+def test_an_old_table_at_the_root_keeps_nobody_out(node: Node) -> None:
+    """After an upgrade it is told with its name and how to mend it, and tables are made below it as before."""
+    make_space(node, "s")
+    root, location = warehouse_of(node), where(table(node, "old"))
+    run(node, f"UPDATE document SET location = '{root}' WHERE location = '{location}'")
+    run(node, f"UPDATE place SET location = '{root}' WHERE location = '{location}'")
+    unsettled(node)
+    (told,) = settle(node)
+
+    assert (told["name"], told["kind"], told["location"]) == ("lake.main.s.old", "table", root)
+    assert told["mend"]
+    run(node, f"UPDATE document SET location = '{location}' WHERE location = '{root}'")
+    assert table(node, "new").status == 200
+
+
+def test_an_old_fileset_over_a_table_opens_nothing(node: Node, tmp_path: Path) -> None:
+    """A fileset that an older release let lie over a table lists and opens no files, until that is mended."""
+    make_space(node, "s")
+    root, location = warehouse_of(node), where(table(node, "t"))
+    filesets = files_over(node, root)
+    node.done("POST", filesets, {"name": "f", "type": "external", "storageLocation": f"{root}/free"})
+    listing = f"{filesets}/f/files?sub_path=/"
+    before = node.get(listing)
+    run(node, f"UPDATE place SET location = '{location}' WHERE location = '{root}/free'")
+    unsettled(node)
+    told = settle(node)
+    after = node.get(listing)
+    made = table(node, "t2")
+    run(
+        node,
+        f"UPDATE place SET location = '{root}/free' WHERE location = '{location}' AND kind = {PlaceKind.EXTERNAL_FILESET}",
+    )
+    node.runner.run(places_refresh(node.built.services))
+
+    assert (before.status, after.status, made.status, node.get(listing).status) == (200, 403, 200, 200)
+    assert [each["name"] for each in told] == ["lake.files.s.f"]
+
+
+def test_what_an_older_node_makes_beside_is_taken_in(node: Node) -> None:
+    """A table without a place gets one at the next round of upkeep, and guards it from then on."""
+    make_space(node, "s")
+    location = where(table(node, "t"))
+    filesets = files_over(node, warehouse_of(node))
+    run(node, f"DELETE FROM place WHERE location = '{location}'")
+    node.runner.run(places_refresh(node.built.services))
+    answer = node.post(filesets, {"name": "f", "type": "external", "storageLocation": location})
+
+    assert answer.status == 400
