@@ -265,8 +265,9 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
         record=command.record, owner_id=command.owner_id, node_format=LANCE, under=command.parent,
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
-    tx.documents.create(document)
+    tx.documents.lock(document)
     place_take(tx, PlaceKind.LANCE_TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
+    tx.documents.insert(document)
     tx.lance_versions.create_all(node.id, command.versions)
     if command.mark is not None:
         tx.tasks.done(command.mark)

@@ -122,7 +122,7 @@ def _refused(claim: Claim, rival: Place, *, relation: Relation, location: str) -
         )
     return BadRequest(
         f"Another {word} lies {'at' if relation is Relation.SAME else 'above' if relation is Relation.BELOW else 'below'} location {location}, "
-        "and objects do not share files: choose a location of its own, or leave it out to get one (what was dropped keeps its place for "
+        f"and {'tables' if mine == word == 'table' else 'objects'} do not share files: choose a location of its own, or leave it out to get one (what was dropped keeps its place for "
         "a while)"
     )
 

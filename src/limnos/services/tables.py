@@ -203,8 +203,9 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
         under=command.namespace,
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
-    tx.documents.create(document)
+    tx.documents.lock(document)
     place_take(tx, PlaceKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
+    tx.documents.insert(document)
     if command.data_paths:
         places_take(tx, PlaceKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths)
     return document

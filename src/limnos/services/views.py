@@ -128,8 +128,9 @@ def view_insert(tx: Tx, permit: Permit[ViewCreate]) -> Held:
         record=command.record, owner_id=command.owner_id, node_format="iceberg", under=command.namespace,
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
-    tx.documents.create(document)
+    tx.documents.lock(document)
     place_take(tx, PlaceKind.VIEW, owner_id=node.id, catalog_id=permit.zone, location=document.location)
+    tx.documents.insert(document)
     return Held(node, document)
 
 

@@ -45,6 +45,8 @@ INSERT = Sql(
     on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES"
     f" (:id, (SELECT :version WHERE NOT EXISTS ({_ABOVE_SQLITE}) AND NOT EXISTS ({_BELOW})), {_REST})",
 )
+INSERT_JUDGED = Sql(f"INSERT {_INTO} VALUES (:id, :version, {_REST}) ON CONFLICT DO NOTHING")
+"""Where the register of places has been asked: only the location itself may be another table's, which a node of an earlier release made."""
 SWAP = Sql(
     "UPDATE document SET version = version + 1, uuid = :uuid, location = :location, metadata_location = :metadata_location,"
     " body = :body WHERE node_id = :id AND version = :expected"
@@ -115,6 +117,16 @@ class DocumentWrites:
             self._refuse_location(document)
             if self.tx.count(INSERT, params) == 0:
                 self.tx.stale()  # whoever was in the way has gone meanwhile
+
+    def lock(self, document: Document) -> None:
+        """Take the locks of a new location, before the register of places is asked."""
+        self._lock(document)
+
+    def insert(self, document: Document) -> None:
+        """Insert a document whose place the register has. Raises BadRequest when another table lies there all the same."""
+        if self.tx.count(INSERT_JUDGED, self._params(document) | {"version": document.version}) == 0:
+            self._refuse_location(document)
+            self.tx.stale()
 
     def swap(self, document: Document, *, expected: int, relocates: bool = True, table: Node | None = None) -> bool:
         """Replace the document if its version is still the expected one; says whether it was.
