@@ -164,6 +164,21 @@ def test_what_was_let_go_of_stays_taken(node: Node) -> None:
     assert (hers.status, own.status) == (400, 200)
 
 
+def test_a_purge_frees_the_location_and_not_the_data_path(node: Node) -> None:
+    """While files are being deleted nothing is made there; then the location is free, and the data path is its owner's alone."""
+    make_space(node, "s")
+    path = f"{warehouse_of(node)}/shared/t"
+    location = where(table(node, "t", properties={"write.data.path": path}))
+    assert node.delete(f"{TABLES}/t?purgeRequested=true").status == 204
+    early = table(node, "early", location=location)
+    while node.runner.run(node.built.upkeep.run_one()):
+        pass
+    grant(node, "eve", "use_catalog use_schema create_table", kind="catalog", on="main")
+    late = [table(node, f"late{at.count('/')}", user="eve", location=at).status for at in (location, path)]
+
+    assert (early.status, early.headers.get("retry-after"), late) == (503, "5", [200, 400])
+
+
 def unsettled(node: Node) -> None:
     """Leave the register as the migration of an older store does: without roots, and with the row that says so."""
     run(node, f"DELETE FROM place WHERE kind IN ({PlaceKind.WAREHOUSE}, {PlaceKind.ALLOWED_LOCATION})")

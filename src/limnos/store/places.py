@@ -73,7 +73,7 @@ MOVED = Sql(
     f"UPDATE place SET kind = {int(PlaceKind.DATA_PATH)} WHERE owner_id = :id AND kind = :place_kind AND location <> :place"
 )
 END = Sql(
-    "UPDATE place SET state = :state, since = :now, claimant_id = coalesce(:claimant, (SELECT o.principal_id FROM owner o WHERE o.object_id = :id),"
+    f"UPDATE place SET state = CASE WHEN kind = {int(PlaceKind.DATA_PATH)} THEN {int(PlaceState.RELEASED)} ELSE :state END, since = :now, claimant_id = coalesce(:claimant, (SELECT o.principal_id FROM owner o WHERE o.object_id = :id),"
     " (SELECT t.dropped_by_id FROM trash t WHERE t.node_id = :id)) WHERE owner_id = :id"
 )
 CLEAR_EXTERNAL = Sql(f"DELETE FROM place WHERE owner_id = :id AND kind = {int(PlaceKind.EXTERNAL_FILESET)}")
@@ -124,9 +124,6 @@ _WITH = "SELECT d.node_id, n.zone, d.body FROM document d JOIN node n ON n.id = 
 DOCUMENTS_WITH = Sql(
     _WITH.format(" OR ".join(f"position(CAST(:{each} AS bytea) IN d.body) > 0" for each in _NEEDLES)),
     on_sqlite=_WITH.format(" OR ".join(f"instr(d.body, :{each}) > 0" for each in _NEEDLES)),
-)
-SWEEP = Sql(
-    f"DELETE FROM place WHERE kind = {int(PlaceKind.STAGED_TABLE)} AND since < (SELECT max(at) FROM change) - 86400000"
 )
 
 

@@ -16,7 +16,6 @@ from limnos.store import (
     models,
     nesting,
     pipelines,
-    places,
     reports,
     restrictions,
     roles,
@@ -43,7 +42,7 @@ def feed_prune(tx: Tx, *, keep_ms: int, audited: bool = False) -> int:
 
 SWEEPS: tuple[Sql, ...] = (
     roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS,
-    lance_versions.SWEEP, *statistics.SWEEPS, fileset_places.SWEEP, places.SWEEP,
+    lance_versions.SWEEP, *statistics.SWEEPS, fileset_places.SWEEP,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip
 """For each table whose rows a drop leaves behind, the statement that deletes those of objects that are gone."""
