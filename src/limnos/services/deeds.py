@@ -93,8 +93,8 @@ def _table_deed(step: Step, built: Built) -> tuple[object, Mutation]:
     if document is None:
         return DocumentHold(table, before.version), cast("Mutation", document_hold)
     relocates = document.location != before.location
-    command = TableCommit(table, document, before.version, relocates, built.removed, data_paths=built.data_paths)
-    return command, cast("Mutation", document_swap)
+    commit = TableCommit(table, document, before.version, relocates, built.removed, data_paths=built.data_paths)
+    return commit, cast("Mutation", document_swap)
 
 
 def _view_deed(step: Step, built: Built) -> tuple[object, Mutation]:

@@ -1,6 +1,6 @@
 """The register of places.
 
-Revision ID: 0037
+Revision ID: 0039
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from limnos.model.kinds import Kind
 from limnos.model.places import PlaceKind, PlaceState
 from limnos.store.schema import place
 
-revision = "0037"
-down_revision = "0036"
+revision = "0039"
+down_revision = "0038"
 _INTO = "INSERT INTO place (location, owner_id, kind, catalog_id, metalake_id, state, conflicting, claimant_id, since)"
 _DOCUMENTS = sa.text(
     f"{_INTO} SELECT d.location, d.node_id, CASE WHEN n.kind = {int(Kind.VIEW)} THEN {int(PlaceKind.VIEW)}"
