@@ -1,0 +1,378 @@
+"""Storage locations of every kind of object against those of every other, by requests alone: who may put what at, above or below what.
+
+Each cell makes one object, tries to make another at, above or below it, and looks at the answer. What the cells expect is written down here
+a second time, in the shortest words that say it, and not taken from the product's own rules.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from limnos.config.storage import Storage
+from tests.http.driver import API, Answer, Node, grant, node_at
+from tests.http.iceberg.wire import SCHEMA, table_path, view_body
+from tests.http.lance.wire import ROOT as LANCE
+from tests.objects import objects
+
+RELATIONS = ("same", "above", "below")
+OWNERS = ("own", "other catalog", "other metalake")
+
+
+class World(NamedTuple):
+    """A node with two metalakes, and a directory that both of them may use."""
+
+    node: Node
+    bucket: str
+    counter: Iterator[int]
+
+    def base(self) -> str:
+        """A directory that no cell has used."""
+        return f"{self.bucket}/c{next(self.counter)}"
+
+
+class Site(NamedTuple):
+    """Where a cell's object is made: a metalake, and the ending of its catalogs' names."""
+
+    metalake: str
+    ending: str
+
+    def catalog(self, sort: str) -> str:
+        """The name of a catalog there."""
+        return f"{sort}{self.ending}"
+
+    def iceberg(self) -> str:
+        """The root of the Iceberg routes of its catalog."""
+        return f"/iceberg/v1/{self.metalake}.{self.catalog('ice')}"
+
+
+FIRST = Site("lake", "1")
+SITES = {"own": FIRST, "other catalog": Site("lake", "2"), "other metalake": Site("pond", "1")}
+PROVIDERS = {"ice": ("relational", "lakehouse-iceberg"), "vec": ("relational", "lakehouse-generic"), "fil": ("fileset", None)}  # fmt: skip
+
+
+def catalog_make(node: Node, metalake: str, name: str, sort: str, **properties: str) -> Answer:
+    """Make a catalog of a sort."""
+    kind, provider = PROVIDERS[sort]
+    body = {"name": name, "type": kind, "properties": properties} | ({"provider": provider} if provider else {})
+    return node.post(f"{API}/{metalake}/catalogs", body)
+
+
+def name_of(world: World) -> str:
+    """A name that nothing has."""
+    return f"x{next(world.counter)}"
+
+
+def make_table(world: World, site: Site, location: str, **properties: str) -> Answer:
+    """Make an Iceberg table at a location."""
+    body = {"name": name_of(world), "schema": SCHEMA, "location": location, "properties": properties}
+    return world.node.post(f"{site.iceberg()}/namespaces/n/tables", body)
+
+
+def make_data_path(world: World, site: Site, location: str, *, key: str = "write.data.path") -> Answer:
+    """Make an Iceberg table whose data files go to a location, while it lies elsewhere."""
+    return make_table(world, site, f"{world.bucket}/own{next(world.counter)}", **{key: location})
+
+
+def make_object_path(world: World, site: Site, location: str) -> Answer:
+    """Make an Iceberg table with an object storage layout at a location."""
+    return make_data_path(world, site, location, key="write.object-storage.path")
+
+
+def make_view(world: World, site: Site, location: str) -> Answer:
+    """Make a view at a location."""
+    return world.node.post(f"{site.iceberg()}/namespaces/n/views", view_body(name_of(world), location=location))
+
+
+def make_lance_table(world: World, site: Site, location: str) -> Answer:
+    """Declare a Lance table at a location."""
+    path = f"{LANCE}/table/{site.catalog('vec')}$n${name_of(world)}"
+    assert site.metalake == "lake", "Lance REST serves one metalake"
+    return world.node.post(f"{path}/declare", {"location": location})
+
+
+def make_fileset(world: World, site: Site, location: str, *, kind: str = "MANAGED") -> Answer:
+    """Make a fileset at a location."""
+    body = {"name": name_of(world), "type": kind, "storageLocation": location}
+    return world.node.post(f"{API}/{site.metalake}/catalogs/{site.catalog('fil')}/schemas/n/filesets", body)
+
+
+def make_external(world: World, site: Site, location: str) -> Answer:
+    """Make an external fileset at a location."""
+    return make_fileset(world, site, location, kind="EXTERNAL")
+
+
+def make_dropped(world: World, site: Site, location: str) -> Answer:
+    """Make a table at a location and drop it: it lies in the trash."""
+    made = make_table(world, site, location)
+    if made.status == 200:
+        name = str(made.json()["metadata-location"] and f"x{next(world.counter) - 1}")
+        assert world.node.delete(table_path("n", name, root=site.iceberg())).status == 204
+    return made
+
+
+def make_root(world: World, site: Site, location: str) -> Answer:
+    """Make a catalog for Iceberg tables whose warehouse is a location."""
+    return catalog_make(world.node, site.metalake, name_of(world), "ice", warehouse=location)
+
+
+def make_fileset_root(world: World, site: Site, location: str) -> Answer:
+    """Make a catalog for filesets at a location."""
+    return catalog_make(world.node, site.metalake, name_of(world), "fil", location=location)
+
+
+def make_directory(world: World, site: Site, location: str) -> Answer:
+    """Make a catalog that shows the Lance tables of a directory."""
+    return catalog_make(world.node, site.metalake, name_of(world), "vec", **{"lance-directory": location})
+
+
+MAKERS: dict[str, Callable[[World, Site, str], Answer]] = {
+    "table": make_table,
+    "data path": make_data_path,
+    "object path": make_object_path,
+    "view": make_view,
+    "lance table": make_lance_table,
+    "managed fileset": make_fileset,
+    "external fileset": make_external,
+    "dropped table": make_dropped,
+    "root": make_root,
+    "fileset root": make_fileset_root,
+    "directory": make_directory,
+}
+
+
+SAMPLE = 8
+"""One cell of so many is tried in short runs; `LIMNOS_TEST_PLACES=all` tries every one."""
+
+
+@pytest.fixture(scope="module", params=["disk", pytest.param("s3", marks=pytest.mark.integration)])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A node; every catalog of `lake` may use the whole bucket, none of `pond` may."""
+    data = tmp_path_factory.mktemp("places")
+    if request.param == "disk":
+        (bucket := data / "bucket").mkdir()
+        with serving(f"file://{bucket}", data / "data", Storage(allowed_roots=(f"file://{bucket}",)), {}) as found:
+            yield found
+        return
+    with objects() as store:
+        storage = Storage(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+        with serving("s3://lake", data / "data", storage, store.properties) as found:
+            yield found
+
+
+@contextmanager
+def serving(bucket: str, data: Path, storage: Storage, known: dict[str, str]) -> Iterator[World]:
+    """Serve a node whose catalogs may use a bucket."""
+    with node_at(data, storage=storage) as node:
+        node.done("POST", API, {"name": "pond", "comment": ""})
+        for metalake, ending in (("lake", "1"), ("lake", "2"), ("pond", "1")):
+            for sort in PROVIDERS:
+                more = {"allowed-locations": bucket, **known} if metalake == "lake" else {}
+                made = catalog_make(node, metalake, f"{sort}{ending}", sort, **more)
+                assert made.status == 200, made
+                place = f"{API}/{metalake}/catalogs/{sort}{ending}/schemas"
+                node.done("POST", place, {"name": "n"})
+        yield World(node, bucket, itertools.count(1))
+
+
+OBJECTS = {"table", "data path", "object path", "view", "lance table", "managed fileset", "dropped table"}
+FILES = OBJECTS | {"external fileset"}
+LISTS = {"root", "fileset root"}
+"""Kinds that are roots of a catalog of their own."""
+
+
+def may_meet(new: str, old: str, *, relation: str, owner: str) -> bool:
+    """Say whether a new object may lie so beside an older one; every root and directory is of a catalog of its own."""
+    if owner == "other metalake":
+        return False
+    if old == "dropped table" and relation == "same" and new in FILES:
+        return True  # the caller dropped it, and its files are the new one's
+    if new in FILES and old in FILES:
+        return new == old == "external fileset" and owner == "own"
+    if "directory" in (new, old):
+        if new == old:
+            return True
+        return (new, old, relation) in {("directory", "fileset root", "below"), ("fileset root", "directory", "above")}
+    if new in LISTS and old in LISTS:
+        return True
+    root, inside, below = (new, old, "above") if new in LISTS else (old, new, "below")
+    return relation == below or (relation == "same" and root == "fileset root" and inside == "external fileset")
+
+
+def cells() -> list[tuple[str, str, str, str]]:
+    """Every new kind beside every older one, in each relation, for each owner of the new one."""
+    return list(itertools.product(MAKERS, MAKERS, RELATIONS, OWNERS))
+
+
+def outcome(world: World, new: str, old: str, relation: str, owner: str) -> str | None:
+    """Make both; returns what is wrong."""
+    there = f"{world.base()}/a/b"
+    place = {"same": there, "above": there.rpartition("/")[0], "below": f"{there}/c"}[relation]
+    site = SITES[owner]
+    if site.metalake == "pond" and new == "lance table":
+        return None  # Lance REST serves one metalake
+    first = MAKERS[old](world, FIRST, there)
+    if first.status != 200:
+        return f"the {old} itself: {first.status} {first.body.decode()}"
+    second = MAKERS[new](world, site, place)
+    wanted = may_meet(new, old, relation=relation, owner=owner)
+    if (second.status == 200) is wanted and second.status in (200, 400, 409):
+        return None
+    return f"{new} {relation} {old}, of {owner}: {second.status}, wanted {wanted}: {second.body.decode()[:300]}"
+
+
+def walk(world: World, chosen: list[tuple[str, str, str, str]]) -> list[str]:
+    """Try cells; returns what is wrong in them."""
+    return [wrong for cell in chosen if (wrong := outcome(world, *cell)) is not None]
+
+
+def test_every_kind_beside_every_other(world: World) -> None:
+    """Objects share no files with others, roots cover objects, directories show nobody else's, metalakes do not meet."""
+    chosen = cells()
+    if os.environ.get("LIMNOS_TEST_PLACES") != "all":
+        chosen = random.Random(len(chosen)).sample(chosen, len(chosen) // SAMPLE)
+
+    assert walk(world, chosen) == []
+
+
+def restricted_table(world: World) -> tuple[str, str]:
+    """A table in the first catalog with a file of rows, which ana may not load; returns its location and its path."""
+    location = f"{world.base()}/t"
+    made = make_table(world, FIRST, location)
+    assert made.status == 200, made
+    path = table_path("n", f"x{next(world.counter) - 1}", root=FIRST.iceberg())
+    world.node.post(f"{API}/lake/users", {"name": "ana"})
+    assert world.node.get(path, user="ana").status == 403
+    return location, path
+
+
+def spellings(location: str) -> list[str]:
+    """Other ways to write a location."""
+    scheme, _, rest = location.partition("://")
+    schemes = ("s3a", "s3n", "S3") if scheme == "s3" else ("FILE",)
+    found = [f"{each}://{rest}" for each in schemes]
+    last = rest.rpartition("/")[2]
+    found += [f"{location}/", f"{location}//", f"{location}/./x/..", f"{location}/%2e", f"{location}/x/%2E%2E/{last}"]
+    found += [location.replace("/t", "//t"), location.replace("/t", "/%74"), f"{location}/data"]
+    if scheme == "file":
+        found += [rest, f"file:{rest}", f"file://localhost{rest}"]
+    return found
+
+
+@pytest.mark.parametrize("maker", [make_fileset, make_external, make_view, make_table, make_data_path])
+def test_no_spelling_of_a_table_s_location_is_another_place(
+    world: World, maker: Callable[[World, Site, str], Answer]
+) -> None:
+    """Whatever the scheme, case, dots, percent signs and slashes: the place is the table's."""
+    location, _ = restricted_table(world)
+    found = {spelled: maker(world, SITES["other catalog"], spelled).status for spelled in spellings(location)}
+
+    assert set(found.values()) <= {400, 409}, found
+
+
+def test_an_external_fileset_does_not_open_a_table(world: World) -> None:
+    """Who may make filesets, and not load the table, gets neither its credentials nor its list of files."""
+    location, path = restricted_table(world)
+    grant(world.node, "ana", "use_catalog use_schema create_fileset", kind="CATALOG", on=FIRST.catalog("fil"))
+    filesets = f"{API}/lake/catalogs/{FIRST.catalog('fil')}/schemas/n/filesets"
+    body = {"name": "spy", "type": "EXTERNAL", "storageLocation": location}
+
+    refused = [world.node.post(filesets, {**body, "storageLocation": each}, user="ana") for each in (location, f"{location}/data", location.rpartition("/")[0])]  # fmt: skip
+
+    assert [answer.status for answer in refused] == [400] * 3, refused
+    assert not any(path.rpartition("/")[2] in answer.body.decode() for answer in refused), (
+        "names of others are not told"
+    )
+    assert world.node.get(f"{filesets}/spy", user="ana").status == 404
+    assert world.node.get(f"{filesets}/spy/credentials", user="ana").status in (403, 404)
+
+
+def test_a_table_does_not_open_a_fileset(world: World) -> None:
+    """Who may make tables, and not read the fileset, gets no credentials for its files, and does not delete them."""
+    location = f"{world.base()}/f"
+    assert make_fileset(world, FIRST, location).status == 200
+    grant(world.node, "ben", "use_catalog use_schema create_table", kind="CATALOG", on=FIRST.catalog("ice"))
+    tables = f"{FIRST.iceberg()}/namespaces/n/tables"
+    body = {"name": "spy", "schema": SCHEMA}
+
+    tried = [
+        world.node.post(tables, {**body, **more}, user="ben")
+        for more in (
+            {"location": location},
+            {"location": f"{location}/in"},
+            {"location": location, "stage-create": True},
+            {"properties": {"write.data.path": location}},
+            {"properties": {"write.object-storage.path": f"{location}/in"}},
+        )
+    ]
+
+    assert [answer.status for answer in tried] == [400] * len(tried), tried
+    assert world.node.get(f"{tables}/spy", user="ben").status in (403, 404)
+
+
+def test_a_commit_does_not_move_files_into_a_fileset(world: World) -> None:
+    """A table that is there may not be pointed at another's place by a change of its location or properties."""
+    location = f"{world.base()}/f"
+    assert make_fileset(world, FIRST, location).status == 200
+    _, path = restricted_table(world)
+    updates = [
+        {"action": "set-location", "location": location},
+        {"action": "set-properties", "updates": {"write.data.path": location}},
+        {"action": "set-properties", "updates": {"write.object-storage.path": f"{location}/x"}},
+        {"action": "set-properties", "updates": {"write.metadata.path": location}},
+    ]
+
+    tried = [world.node.post(path, {"requirements": [], "updates": [update]}) for update in updates]
+
+    assert [answer.status for answer in tried] == [400] * len(tried), tried
+
+
+def test_a_directory_does_not_show_the_server_s_warehouse(world: World) -> None:
+    """Who may make catalogs sees by a Lance directory neither the server's warehouse nor another catalog's, in no metalake."""
+    server = f"file://{world.node.data}/warehouse"
+    location, _ = restricted_table(world)
+    grant(world.node, "cat", "create_catalog", kind="METALAKE", on="lake")
+    world.node.post(f"{API}/pond/users", {"name": "cat"})
+    grants = {"name": "maker", "properties": {}, "securableObjects": [
+        {"fullName": "pond", "type": "METALAKE", "privileges": [{"name": "create_catalog", "condition": "allow"}]}]}  # fmt: skip
+    world.node.done("POST", f"{API}/pond/roles", grants)
+    world.node.done("PUT", f"{API}/pond/permissions/users/cat/grant", {"roleNames": ["maker"]})
+    places = [server, f"{server}/vec1", f"{server}/vec1/x", location, location.rpartition("/")[0]]
+    bodies = [
+        {"name": name_of(world), "type": kind, "properties": {key: place}}
+        | ({"provider": provider} if provider else {})
+        for place in places
+        for kind, provider, key in (
+            ("relational", "lakehouse-generic", "lance-directory"),
+            ("fileset", None, "location"),
+            ("relational", "lakehouse-iceberg", "warehouse"),
+            ("relational", "lakehouse-iceberg", "allowed-locations"),
+        )
+    ]
+
+    def tried(metalake: str, body: dict[str, object]) -> int:
+        return world.node.post(f"{API}/{metalake}/catalogs", body, user="cat").status
+
+    shown = [body for body in bodies if "lance-directory" in body["properties"] and tried("lake", body) == 200]
+    assert shown == []
+    assert [body for body in bodies if tried("pond", body) == 200] == []
+
+
+def test_a_link_is_the_place_that_it_leads_to(world: World) -> None:
+    """On a disk, what lies behind a link is compared, and not the link's name."""
+    if not world.bucket.startswith("file:"):
+        return
+    location, _ = restricted_table(world)
+    disk = Path(world.bucket.removeprefix("file://"))
+    (disk / "link").symlink_to(location.removeprefix("file://"))
+
+    tried = [make(world, FIRST, f"{world.bucket}/link").status for make in (make_external, make_fileset, make_table)]
+
+    assert tried == [400] * 3
