@@ -21,6 +21,7 @@ from limnos.model.errors import BadRequest, CommitConflict, Unavailable, Unsuppo
 from limnos.sqlpp import NoNames, bind, parse_body
 from limnos.sqlpp.chores import EVALUATE
 from limnos.sqlpp.plan import wire
+from limnos.telemetry.logs import configure
 from tests.formats.iceberg.samples import appended, table
 
 BODY = metadata.encode(appended(3))
@@ -127,6 +128,7 @@ def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_
             await chores.do("restrict-file", msgspec.json.encode(asked))
         return str(caught.value)
 
+    configure("info")  # by itself nothing below a warning is written
     with capture_logs() as logs:
         told = run(story)
 

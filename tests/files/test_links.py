@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from limnos.files import Allowed, everything, read_within
-from limnos.model.errors import MissingFile, TooLarge
+from limnos.files import Allowed, everything, read_within, refuse_alias
+from limnos.model.errors import BadRequest, MissingFile, TooLarge
 
 
 @pytest.fixture
@@ -67,3 +67,19 @@ def test_a_limit_bounds_what_is_read(root: Path) -> None:
 
     with pytest.raises(TooLarge):
         read(root, "large")
+
+
+def test_a_second_name_of_a_place_is_refused(root: Path, tmp_path: Path) -> None:
+    """A link to another place within the roots, on the way or at the end; not one that leads to a root, or out of all."""
+    (root / "deep").mkdir()
+    (root / "link").symlink_to(root / "in")
+    (root / "way").symlink_to(root)
+    (root / "away").symlink_to(tmp_path / "out")
+    (tmp_path / "entry").symlink_to(root)
+    roots = [f"file://{root}", f"file://{tmp_path}/entry", "s3://lake"]
+
+    for name in ("root/in", "root/none/x", "root/deep", "entry/in", "root/away"):
+        refuse_alias(f"file://{tmp_path}/{name}", roots)
+    for name in ("root/link", "root/way/in", "root/way/deep/x", "entry/link"):
+        with pytest.raises(BadRequest, match="symbolic link"):
+            refuse_alias(f"file://{tmp_path}/{name}", roots)

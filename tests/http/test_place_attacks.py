@@ -18,10 +18,11 @@ import pytest
 
 from limnos.config.storage import Storage
 from tests.http.driver import API, Answer, Node, grant, node_at
-from tests.http.iceberg.wire import SCHEMA, table_path, view_body
+from tests.http.iceberg.wire import SCHEMA, creation, table_path, view_body
 from tests.http.lance.wire import ROOT as LANCE
 from tests.objects import objects
 
+DELEGATED = {"x_iceberg_access_delegation": "vended-credentials"}
 RELATIONS = ("same", "above", "below")
 OWNERS = ("own", "other catalog", "other metalake")
 
@@ -290,7 +291,7 @@ def test_an_external_fileset_does_not_open_a_table(world: World) -> None:
     assert not any(path.rpartition("/")[2] in answer.body.decode() for answer in refused), (
         "names of others are not told"
     )
-    assert world.node.get(f"{filesets}/spy", user="ana").status == 404
+    assert world.node.get(f"{filesets}/spy").status == 404
     assert world.node.get(f"{filesets}/spy/credentials", user="ana").status in (403, 404)
 
 
@@ -307,14 +308,19 @@ def test_a_table_does_not_open_a_fileset(world: World) -> None:
         for more in (
             {"location": location},
             {"location": f"{location}/in"},
-            {"location": location, "stage-create": True},
             {"properties": {"write.data.path": location}},
             {"properties": {"write.object-storage.path": f"{location}/in"}},
         )
     ]
 
+    staged = world.node.ask(
+        "POST", tables, {**body, "location": location, "stage-create": True}, user="ben", **DELEGATED
+    )
+    made = world.node.post(f"{tables}/spy", {"requirements": [{"type": "assert-create"}], "updates": creation(location)}, user="ben")  # fmt: skip
+
     assert [answer.status for answer in tried] == [400] * len(tried), tried
-    assert world.node.get(f"{tables}/spy", user="ben").status in (403, 404)
+    assert "storage-credentials" not in staged.json(), "nothing is stored yet, and nothing is opened"
+    assert (made.status, world.node.get(f"{tables}/spy", user="ben").status in (403, 404)) == (400, True), made
 
 
 def test_a_commit_does_not_move_files_into_a_fileset(world: World) -> None:
@@ -344,7 +350,8 @@ def test_a_directory_does_not_show_the_server_s_warehouse(world: World) -> None:
         {"fullName": "pond", "type": "METALAKE", "privileges": [{"name": "create_catalog", "condition": "allow"}]}]}  # fmt: skip
     world.node.done("POST", f"{API}/pond/roles", grants)
     world.node.done("PUT", f"{API}/pond/permissions/users/cat/grant", {"roleNames": ["maker"]})
-    places = [server, f"{server}/vec1", f"{server}/vec1/x", location, location.rpartition("/")[0]]
+    main = f"{server}/{world.node.get(f'{API}/lake/catalogs/main').json()['catalog']['properties'].get('warehouse', 'main').rpartition('/')[2]}"
+    places = [server, main, location, location.rpartition("/")[0]]
     bodies = [
         {"name": name_of(world), "type": kind, "properties": {key: place}}
         | ({"provider": provider} if provider else {})
@@ -373,6 +380,28 @@ def test_a_link_is_the_place_that_it_leads_to(world: World) -> None:
     disk = Path(world.bucket.removeprefix("file://"))
     (disk / "link").symlink_to(location.removeprefix("file://"))
 
-    tried = [make(world, FIRST, f"{world.bucket}/link").status for make in (make_external, make_fileset, make_table)]
+    (disk / "way").symlink_to(disk)
+    (disk / "out").symlink_to(world.node.data)
+    makers = (make_external, make_fileset, make_view, make_table)
+    aliases = ("link", "link/data", f"way/{location.rpartition('/')[2]}")
 
-    assert tried == [400] * 3
+    tried = [make(world, FIRST, f"{world.bucket}/{alias}").status for alias in aliases for make in makers]
+
+    assert tried == [400] * len(tried)
+
+
+def test_a_link_that_is_laid_later_shows_nothing(world: World) -> None:
+    """A directory of a fileset that is replaced by a link to a table's is not listed."""
+    if not world.bucket.startswith("file:"):
+        return
+    location, _ = restricted_table(world)
+    place = f"{world.base()}/f"
+    name = make_external(world, FIRST, place).json()["fileset"]["name"]
+    disk = Path(place.removeprefix("file://"))
+    disk.parent.mkdir(parents=True, exist_ok=True)
+    disk.symlink_to(location.removeprefix("file://"))
+    files = f"{API}/lake/catalogs/{FIRST.catalog('fil')}/schemas/n/filesets/{name}/files?sub_path=%2F"
+
+    answer = world.node.get(files)
+
+    assert (answer.status, "symbolic link" in answer.body.decode()) == (400, True), answer

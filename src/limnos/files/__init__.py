@@ -7,7 +7,7 @@ they are, compression is the caller's, and whether a location is allowed is aske
 from limnos.files.allowed import ENDPOINTS, STORAGE, Allowed, check_usable, everything, root_of
 from limnos.files.directories import delete_directory
 from limnos.files.entries import Entry, Mark
-from limnos.files.links import leads_within, read_within
+from limnos.files.links import leads_within, read_within, refuse_alias
 from limnos.files.local import path_of, real, sweep_empty
 from limnos.files.locations import (
     allowed_roots,
@@ -48,6 +48,7 @@ __all__ = [
     "place_key",
     "read_within",
     "real",
+    "refuse_alias",
     "root_of",
     "run_apart",
     "store_for",

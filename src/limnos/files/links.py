@@ -12,7 +12,7 @@ from limnos.files import trouble
 from limnos.files.local import real
 from limnos.files.locations import is_local, is_within, normalise
 from limnos.files.stores import LOCAL_FILES
-from limnos.model.errors import MissingFile
+from limnos.model.errors import BadRequest, MissingFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,6 +38,21 @@ def read_within(location: str, roots: Sequence[str], allowed: Allowed, *, bytes_
 def leads_within(location: str, roots: Sequence[str], *, allowed: Allowed) -> bool:
     """Say whether a local place lies within the roots also when links are followed."""
     return _is_open(real(location), roots, allowed)
+
+
+def refuse_alias(location: str, roots: Sequence[str]) -> None:
+    """Raise BadRequest when a link below the roots makes a local location a second name of a place within them.
+
+    Places are compared by their names, so nobody may use a place by two of them. Links on the way to a root, and those that lead
+    out of all roots, are not refused here.
+    """
+    led = real(location)
+    local = [root for root in roots if is_local(root)]
+    for root in local:
+        if is_within(location, [root]) and led == f"{real(root)}{normalise(location).removeprefix(normalise(root))}":
+            return
+    if is_within(led, _real(local)):
+        raise BadRequest(f"Location {location} leads to another place by a symbolic link: name that place itself")
 
 
 def _is_open(found: str, roots: Sequence[str], allowed: Allowed) -> bool:

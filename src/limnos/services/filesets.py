@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
-from limnos.files import is_within, normalise
+from limnos.files import is_local, is_within, normalise, real, refuse_alias
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.places import PlaceKind
@@ -217,6 +217,11 @@ async def fileset_location(ctx: Context, scope: Scope, *, path: Levels, sub_path
 async def fileset_files(ctx: Context, scope: Scope, *, path: Levels, sub_path: str, name: str | None) -> list[FileInfo]:
     """List what lies directly in a directory of a fileset, directories first. Raises as `fileset_location`; StorageFailed, Unavailable."""
     location, place = await ctx.read(scope, lambda scene: place_in(scene, path, sub_path=sub_path, name=name))
+    if is_local(location):  # links may be younger than the fileset
+        base = location.removesuffix(f"/{sub_path.strip('/')}")
+        refuse_alias(base, place.roots)
+        if not is_within(real(location), [real(base)]):
+            refuse_alias(location, place.roots)
     files, properties = ctx.services.files, place.catalog.properties
     within = "/".join(("/fileset", str(scope.catalog), *path, *filter(None, [sub_path.strip("/")])))
     directories = await files.directories(location, properties, roots=place.roots)

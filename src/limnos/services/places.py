@@ -1,6 +1,7 @@
 """Where a catalog's files may be: its warehouse and its allowed roots, as far as the server allows them.
 
-May import `files` for the spelling of locations, and `model`. Does no input or output: that is `services.files`.
+May import `files` for the spelling of locations, and `model`. Reads and writes no files, that is
+`services.files`; symbolic links of local locations are looked at.
 """
 
 from __future__ import annotations
@@ -9,7 +10,16 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.files import allowed_roots, check_size, check_within, is_within, normalise, place_key
+from limnos.files import (
+    allowed_roots,
+    check_size,
+    check_within,
+    is_local,
+    is_within,
+    normalise,
+    place_key,
+    refuse_alias,
+)
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import FEDERATED, FILESET_PROVIDER, TABLE_FORMATS
 from limnos.services.place_rules import Relation, relation_of
@@ -62,6 +72,8 @@ class Place(NamedTuple):
             raise BadRequest(f"Location {location} holds the catalog's warehouse: choose one below it")
         if self.allowed.holds_kept(location):
             raise BadRequest(f"Location {location} holds the server's own directory: choose another")
+        if is_local(location):
+            refuse_alias(location, self.roots)
         normal = normalise(location)
         if self.home is not None and _NAMESPACE.fullmatch(normal.removeprefix(f"{self.home}/")):
             raise BadRequest(
