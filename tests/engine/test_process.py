@@ -67,6 +67,45 @@ def test_results_are_sent_in_batches_by_their_bytes(monkeypatch: pytest.MonkeyPa
     assert found == [lines, lines, 1]
 
 
+LASTING = RuntimeError("java.lang.ExceptionInInitializerError: Cannot unpack libzstd-jni: No space left on device")
+
+
+@pytest.mark.parametrize(
+    "error,ends",
+    [
+        (LASTING, True),
+        (RuntimeError("NoClassDefFoundError: x"), True),
+        (RuntimeError("No space left on device"), False),
+    ],
+)
+def test_an_engine_that_cannot_go_on_ends(monkeypatch: pytest.MonkeyPatch, error: Exception, ends: bool) -> None:
+    """A class that failed to load stays so in that Java machine: whoever met it is told, then the engine ends, so that the next one heals."""
+    killed = threading.Event()
+    monkeypatch.setattr(module, "TOLD_WITHIN_S", 0.0)
+    monkeypatch.setattr(module.os, "killpg", lambda *_: killed.set())
+
+    def fail(*_: object, **_more: object) -> Iterator[str]:
+        raise error
+
+    monkeypatch.setattr(statements, "carried_out", fail)
+    begun: Future[Sessions] = Future()
+    begun.set_result(cast("Any", Open()))
+    ours, theirs = socket.socketpair()
+    served = module._Served(theirs, begun, places=threading.Semaphore(1))
+    thread = threading.Thread(target=served.run)
+    thread.start()
+    ours.sendall(wire.framed(wire.JOB, encode(JOB)))
+    kind, _ = wire.receive(ours)
+    thread.join(60)
+    ours.close()
+    for each in threading.enumerate():
+        if isinstance(each, threading.Timer):
+            each.join(60)
+
+    assert kind == wire.FAILED
+    assert killed.is_set() is ends
+
+
 @pytest.mark.spark
 def test_an_engine_whose_server_is_killed_leaves_nothing() -> None:
     """It ends by itself when nobody holds its control socket any more, and what lay in its scratch directory is gone."""

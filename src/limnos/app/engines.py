@@ -13,6 +13,7 @@ import importlib.util
 import math
 import os
 import socket
+import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -272,7 +273,7 @@ class SparkEngine:
             try:
                 self._process = EngineProcess(start, settings=self._settings)
             except OSError as error:
-                reason = f"{error.filename or 'its process'}: {error.strerror or error}"
+                reason = f"{error.filename or tempfile.gettempdir()}: {error.strerror or error}"
                 message = f"The engine could not be started: {reason}. Nothing was changed: try again"
                 log.warning("the engine of SQL++ could not be started", reason=reason)
                 raise self._told(EngineUnavailable(message)) from None

@@ -169,6 +169,12 @@ def is_planners_mistake(error: BaseException) -> bool:
     return any(mark in text for mark in ("java.lang.AssertionError", "scala.MatchError", "[INTERNAL_ERROR]"))
 
 
+def is_lasting(error: BaseException) -> bool:
+    """Whether every later statement would meet the error in this Java machine: a class that failed to load is never loaded again, as after a full disk."""
+    text = text_of(error)
+    return any(mark in text for mark in ("ExceptionInInitializerError", "NoClassDefFoundError"))
+
+
 def _denied() -> SqlppError:
     return SqlppError(BROKEN, "A right that the statement needs has been taken back")
 

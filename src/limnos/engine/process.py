@@ -24,7 +24,7 @@ import msgspec
 
 from limnos.engine import wire
 from limnos.engine.confinement import SYSTEM, confine
-from limnos.engine.failures import cancelled, failure_of, not_started, timed_out
+from limnos.engine.failures import cancelled, failure_of, is_lasting, not_started, timed_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +39,7 @@ SOCKETS_AT_ONCE = 4
 MEMORY_MAX = 3 << 30
 """What this process may hold for the evaluator, beside its Java machine: whoever asks for more is refused, and the others go on."""
 TOLD_WITHIN_S = 2.0
-"""How long an engine that could not start stays, to say so."""
+"""How long an engine that could not start, or cannot go on, stays to say so."""
 
 
 def main() -> None:
@@ -95,9 +95,14 @@ def _begin(start: wire.Start, begun: Future[Sessions]) -> None:
     except BaseException as error:
         logger.exception("Spark could not be started")
         begun.set_exception(not_started(error, start))
-        threading.Timer(TOLD_WITHIN_S, os.killpg, (0, signal.SIGKILL)).start()  # the next statement may have more luck
+        _end_soon()  # the next statement may have more luck
     else:
         begun.set_result(sessions)
+
+
+def _end_soon() -> None:
+    """End this process with all that it started, once it has said why."""
+    threading.Timer(TOLD_WITHIN_S, os.killpg, (0, signal.SIGKILL)).start()
 
 
 class _Served:
@@ -122,6 +127,11 @@ class _Served:
                     os.killpg(0, signal.SIGKILL)
                 with contextlib.suppress(OSError):
                     self._tell(error)
+                if is_lasting(error):
+                    logger.error(
+                        "The Java machine can't go on after this: the engine ends, and the next statement has another"
+                    )
+                    _end_soon()
             finally:
                 with contextlib.suppress(OSError):
                     self._socket.shutdown(socket.SHUT_RDWR)  # whoever listens on it is let go
