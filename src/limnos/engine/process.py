@@ -128,7 +128,7 @@ class _Served:
                 with contextlib.suppress(OSError):
                     self._tell(error)
                 if is_lasting(error):
-                    logger.error(
+                    logger.warning(
                         "The Java machine can't go on after this: the engine ends, and the next statement has another"
                     )
                     _end_soon()
