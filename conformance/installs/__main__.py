@@ -208,7 +208,7 @@ def spark_server(place: Place, _stack: ExitStack) -> str:
     with place.server() as running:
         place.run("pipeline", "run", "shop.yaml", *running.flags)
         expect(running.run("ls", "main.raw"), "orders")
-        expect(running.run("sql", "--command", "select value count(*) from raw.orders"), "2")
+        expect(running.run("sql", "--command", "select value count(*) from `raw`.orders"), "2")
     return "pipeline run, SQL++ over data"
 
 
