@@ -119,6 +119,9 @@ def furnish(node: Node, operation: str) -> Case:
         return case._replace(body={"name": "n", "metadata-location": left_file(node)})
     if operation == "register-view":
         location = make_view(node, "a", "gone")["metadata-location"]
+        node.done(
+            "PUT", f"{API}/lake/owners/view/main.a.gone", {"name": USER, "type": "USER"}
+        )  # its place stays its owner's
         drop_for_good(node, view_path("a", "gone"))
         return case._replace(body={"name": "n", "metadata-location": location})
     return case
