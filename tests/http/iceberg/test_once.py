@@ -122,7 +122,7 @@ def furnish(node: Node, operation: str) -> Case:
         node.done(
             "PUT", f"{API}/lake/owners/view/main.a.gone", {"name": USER, "type": "USER"}
         )  # its place stays its owner's
-        drop_for_good(node, view_path("a", "gone"))
+        drop_for_good(node, view_path("a", "gone"), user=USER)
         return case._replace(body={"name": "n", "metadata-location": location})
     return case
 

@@ -124,11 +124,11 @@ def given(answer: Answer) -> dict[str, object]:
     return {key: value for key, value in answer.json()["properties"].items() if key != "location"}
 
 
-def drop_for_good(node: Node, path: str) -> None:
-    """Drop something, and let go of it in the trash, too; its files stay."""
-    assert node.delete(path).status == 204
+def drop_for_good(node: Node, path: str, *, user: str = "admin") -> None:
+    """Drop something, and let go of it in the trash, too; its files stay, and its place is the user's."""
+    assert node.delete(path, user=user).status == 204
     trash = "/api/limnos/v1/metalakes/lake/catalogs/main/trash"
-    node.done("DELETE", f"{trash}/{node.done('GET', trash)['trash'][0]['id']}")  # type: ignore[index]
+    node.done("DELETE", f"{trash}/{node.done('GET', trash)['trash'][0]['id']}", user=user)  # type: ignore[index]
 
 
 def metadata_of(node: Node, *levels: str) -> Document:
