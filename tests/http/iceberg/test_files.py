@@ -228,16 +228,19 @@ def test_purge_keeps_what_is_not_the_tables_own(node: Node) -> None:
     assert node.get(table_path("a", "victim")).status == 200
 
 
-def test_purge_of_a_place_that_has_a_table_again(node: Node) -> None:
-    """Once another table lies at the dropped one's location, what is there is that table's."""
+def test_a_place_is_taken_until_its_files_are_purged(node: Node) -> None:
+    """No table is made where a task deletes files; when it has ended the location is free, and nothing of the dropped table is left."""
     made = make_table(node, "a", "t")
     ours = append(node, 1)
     assert node.delete(f"{table_path('a', 't')}?purgeRequested=true").status == 204
-    make_table(node, "a", "u", location=made["metadata"]["location"])
+    body = {"name": "u", "schema": SCHEMA, "location": made["metadata"]["location"]}
+    early = node.post(f"{space_path('a')}/tables", body)
 
     assert node.runner.run(node.built.upkeep.run_one()) is True
 
-    assert ours <= set(files_of(node))
+    late = node.post(f"{space_path('a')}/tables", body)
+    assert (early.status, early.headers["retry-after"], late.status) == (503, "5", 200)
+    assert not ours & set(files_of(node))
 
 
 @pytest.mark.parametrize("link", ["data", ""])
