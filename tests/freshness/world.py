@@ -61,6 +61,8 @@ from limnos.services.operations import (
 from limnos.services.pages import EVERY, Page
 from limnos.services.properties import Edits
 from limnos.services.scene import Scene, Scope
+from limnos.view.cold import need
+from limnos.view.keys import rules_key
 from tests.backends import Query
 from tests.freshness import leaves
 from tests.freshness.runs import asked as asked_of_pipelines
@@ -700,7 +702,7 @@ def questions(world: World) -> Question:
         ("users", lake, lambda scene: users.holders_list(scene, Kind.USER)),
         (f"user {user}", lake, lambda scene: users.principal_load(scene, Kind.USER, user)),
         ("members", lake, lambda scene: groups.members_list(scene, "g")),
-        (f"role {role}", lake, lambda scene: roles.role_load(scene, role)),
+        (f"role {role}", lake, lambda scene: rules_of(scene, role)),
         ("roles", lake, roles.roles_list),
         (f"tags of {table}", at, lambda scene: tags_on(scene, table)),
         ("tags", lake, lambda scene: apart.apart_list(scene, Kind.TAG)),
@@ -740,6 +742,12 @@ def questions(world: World) -> Question:
 def shown(found: Page) -> list[str]:
     """The names of a listing that the caller sees."""
     return found.texts()
+
+
+def rules_of(scene: Scene, name: str) -> object:
+    """A role with its rules, which an answer has with it or reads afterwards: that depends on what the view holds already."""
+    role = roles.role_load(scene, name).role
+    return role, need(scene.view, rules_key(role.id), zone=scene.metalake.id)
 
 
 def described(scene: Scene, levels: Levels) -> object:

@@ -62,7 +62,7 @@ def send(
     work = node.built.application.respond(
         method, path.encode(), b"", headers, sender.receive, request_id="r"  # type: ignore[arg-type]
     )  # fmt: skip
-    status, _, body, _ = node.runner.run(asyncio.wait_for(work, 30))
+    status, _, body = node.runner.run(asyncio.wait_for(work, 30))
     return status, sender.taken, json.loads(body)
 
 

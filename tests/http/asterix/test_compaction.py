@@ -230,7 +230,7 @@ def test_a_node_without_an_engine(lake: Node) -> None:
     lake.runner.run(lake.built.upkeep.run_one(among_long=True))
 
     ((error, _, ended_at),) = tasks(lake)
-    assert "install the extra 'spark'" in str(error)
+    assert "pip install" in str(error)
     assert ended_at is None
 
 

@@ -6,7 +6,9 @@ record; test_refusals.py compares the record with the node, cell by cell.
 
 from __future__ import annotations
 
+import json
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -208,13 +210,22 @@ def prepare(node: Node) -> dict[str, object]:
         for name in (f"old_{who}", f"older_{who}"):
             files[name] = wire.make_table(node, "there", name)["metadata-location"]
             node.post(f"{wire.table_path('there', name)}/unregister")
-        files[f"oldv_{who}"] = wire.make_view(node, "there", f"oldv_{who}")["metadata-location"]
-        wire.drop_for_good(node, wire.view_path("there", f"oldv_{who}"))
+        files[f"oldv_{who}"] = _copied_view(node, f"oldv_{who}")
     for space in ("there", "other", "empty_holder"):
         own(node, "holder", "SCHEMA", f"main.{space}")
     own(node, "holder", "TABLE", "main.there.owned")
     own(node, "owner", "CATALOG", "main")
     return files
+
+
+def _copied_view(node: Node, name: str) -> str:
+    """Write the metadata of a view as that of another one, at a place that nobody has; returns its file."""
+    metadata = wire.make_view(node, "there", name)["metadata"]
+    place = f"file://{node.data}/warehouse/main/{name}"
+    file = wire.local(f"{place}/metadata/00000.metadata.json")
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({**metadata, "location": place, "view-uuid": str(uuid.uuid4())}))
+    return f"file://{file}"
 
 
 def own(node: Node, user: str, kind: str, name: str) -> None:
