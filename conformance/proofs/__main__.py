@@ -32,6 +32,7 @@ WHOLE = {
     "LIMNOS_TEST_PLANS": "400",
     "LIMNOS_TEST_FAR_TABLES": "2000",
     "LIMNOS_TEST_EXPORT": "100000",
+    "LIMNOS_TEST_PLACES": "all",
     "LIMNOS_TEST_SECRETS": "all",
 }
 SUITES = (
@@ -47,6 +48,7 @@ SUITES = (
     "tests/http/gravitino/test_source_many.py",
     "tests/services/test_exchange.py",
     "tests/cli/test_printed_secrets.py",
+    "tests/http/test_place_attacks.py",
 )
 SPARK_SUITES = (
     "tests/pipeline/run",
