@@ -35,7 +35,7 @@ def test_texts_end_inside_of_their_boxes() -> None:
     """The widest name and the widest note decide how wide boxes are; edges begin at the side of a box."""
     names = ["raw.a_name_that_is_much_longer_than_most_names_are", "raw.b"]
     note = "1,234,567 rows, 12 of them kept aside in another table, in 12.5 s"
-    root = ET.fromstring(drawing([Edge(*names, 5)], notes={"raw.b": note}))
+    root = ET.fromstring(drawing([Edge(names[0], names[1], 5)], notes={"raw.b": note}))
     boxes = [(float(node.attrib["x"]), float(node.attrib["width"])) for node in root.iter("rect")]
 
     for text in (node for node in root.iter("text") if node.attrib.get("class") != "rows"):
