@@ -167,7 +167,7 @@ class _Fact(Struct, frozen=True):
         return {"there": True, "not there": False, "absent": None}[self.kind]
 
 
-class Packed(Struct, frozen=True):
+class PackedBinding(Struct, frozen=True):
     """A binding and what is known, as they travel to a process: texts, names and tagged values."""
 
     body: _Text
@@ -179,7 +179,7 @@ class Packed(Struct, frozen=True):
     facts: tuple[_Fact, ...]
 
     @classmethod
-    def of(cls, binding: Binding, known: Known) -> Packed:
+    def of(cls, binding: Binding, known: Known) -> PackedBinding:
         """Both, to be encoded."""
         return cls(
             _Text.of(binding.body), binding.dataverse, tuple((name, tagged(value)) for name, value in binding.parameters.items()),

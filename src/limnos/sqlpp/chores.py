@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from limnos.sqlpp.binder import BoundQuery
-from limnos.sqlpp.binding import Binding, Known, Packed, Question
+from limnos.sqlpp.binding import Binding, Known, PackedBinding, Question
 from limnos.sqlpp.errors import Place, SqlppError, compilation
 from limnos.sqlpp.evaluator import results
 from limnos.sqlpp.functions.costs import characters
@@ -115,13 +115,13 @@ def spans_of(told: bytes) -> tuple[Span, ...]:
 
 def packed_binding(binding: Binding, known: Known) -> bytes:
     """What `bind_query` is given."""
-    return msgspec.json.encode(Packed.of(binding, known))
+    return msgspec.json.encode(PackedBinding.of(binding, known))
 
 
 def bind_query(given: bytes) -> list[bytes]:
     """Bind a query: `done` with plan, slots and what is read, `wanted` with what has to be known first, or `refused`."""
     try:
-        binding, known = msgspec.json.decode(given, type=Packed).unpacked()
+        binding, known = msgspec.json.decode(given, type=PackedBinding).unpacked()
         try:
             bound = binding.bind(known)
         except SqlppError:
