@@ -104,13 +104,14 @@ async def plan_cancel(ctx: Context, scanned: Scanned, *, plan_id: str) -> None:
     if kept is None:
         raise _no_plan()
     ctx.services.scan_flights.end(plan_id)
-    await ctx.services.plan_pins.release(ctx, table_id=scanned.document.node_id, plan_id=plan_id)
 
     def mutation(tx: Tx) -> None:
         tx.scan_plans.cancel(plan_id)
         tx.snapshot_pins.plan_drop(plan_id)
 
     await ctx.services.store.submit(_PERMIT, mutation)
+    # Behind the cancellation: a pin that outlives a killed node ends by itself, a plan that was cancelled in half does not.
+    await ctx.services.plan_pins.release(ctx, table_id=scanned.document.node_id, plan_id=plan_id)
 
 
 async def tasks_load(ctx: Context, scanned: Scanned, *, task: str) -> Told:
