@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -30,19 +31,21 @@ def limnos(server: LiveServer, *words: str) -> tuple[int, list[dict[str, object]
 
 
 def test_a_directory_is_imported_and_shown(server: LiveServer, tmp_path: Path) -> None:
-    """What Lance's own namespace wrote is registered in place, a second time nothing is left to do; the same directory is a catalog too."""
-    theirs = DirectoryNamespace(root=str(tmp_path))
+    """What Lance's own namespace wrote is registered in place, a second time nothing is left to do; a copy of the directory is a catalog too: not the same, whose tables are another catalog's."""
+    root, copy = tmp_path / "theirs", tmp_path / "copy"
+    theirs = DirectoryNamespace(root=str(root))
     theirs.create_namespace(CreateNamespaceRequest(id=["text"]))
     lance.write_dataset(ROWS, namespace_client=theirs, table_id=["text", "docs"], mode="create")
     lance.write_dataset(ROWS, namespace_client=theirs, table_id=["top"], mode="create")
-    (tmp_path / "foreign.lance").mkdir()
-    place = f"file://{tmp_path}"
+    (root / "foreign.lance").mkdir()
+    shutil.copytree(root, copy)
+    place = f"file://{root}"
     generic = ("--provider", "lakehouse-generic", "--property")
     assert limnos(server, "create", "catalog", "taken", *generic, f"allowed-locations={place}")[0] == 0
-    assert limnos(server, "create", "catalog", "shown", *generic, f"lance-directory={place}")[0] == 0
+    assert limnos(server, "create", "catalog", "shown", *generic, f"lance-directory=file://{copy}")[0] == 0
 
-    code, first = limnos(server, "lance", "import", str(tmp_path), "--into", "taken.ml")
-    _, again = limnos(server, "lance", "import", str(tmp_path), "--into", "taken.ml")
+    code, first = limnos(server, "lance", "import", str(root), "--into", "taken.ml")
+    _, again = limnos(server, "lance", "import", str(root), "--into", "taken.ml")
 
     assert code == 1
     assert {row["name"]: row["done"] for row in first} == {
