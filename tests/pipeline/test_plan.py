@@ -239,16 +239,23 @@ def test_two_that_declare_a_table_at_once_do_not_both_pass(admin: Client, namesp
 
 
 class _Overtaken:
-    """A client whose declaration comes after another's, and its look before."""
+    """A client whose declaration of a pipeline comes just after another one's."""
+
+    def __init__(self, client: Client, rival: str, told: dict[str, object]) -> None:
+        self.client = client
+        self.pipelines = _OvertakenPipelines(client, rival, told)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.client, name)
+
+
+class _OvertakenPipelines:
+    """The pipelines of that client: the other one's declaration is put first."""
 
     def __init__(self, client: Client, rival: str, told: dict[str, object]) -> None:
         self.client = client
         self.rival = rival
         self.told = told
-
-    @property
-    def pipelines(self) -> _Overtaken:
-        return self
 
     def put(self, name: str, told: dict[str, object], *, comment: str | None = None) -> object:
         """Let the other one be declared first."""

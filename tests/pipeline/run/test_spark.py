@@ -135,7 +135,7 @@ def test_a_step_asks_for_its_table_a_dozen_times_at_most(place: Place) -> None:
         asked.pop(name, None)
     assert asked == {
         "load-table": 12, "commit-table": 2, "put-step": 2, "report-metrics": 1, "put-pipeline": 1, "start-run": 1,
-        "transaction": 1, "list-pipelines": 1, "explain-access": 2,
+        "transaction": 1, "list-pipelines": 1, "explain-access": 2, "load-catalog": 1,
     }  # fmt: skip
 
 
