@@ -8,6 +8,7 @@ import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.model.places import PlaceKind
+from limnos.services import place_settling
 from limnos.services.place_settling import conflicts_told, places_refresh, places_settle
 from limnos.services.trash import trash_sweep
 from limnos.store.sql import Sql
@@ -228,6 +229,23 @@ def test_an_old_fileset_over_a_table_opens_nothing(node: Node, tmp_path: Path) -
 
     assert (before.status, after.status, made.status, node.get(listing).status) == (200, 403, 200, 200)
     assert [each["name"] for each in told] == ["lake.files.s.f"]
+
+
+def test_marks_end_page_by_page(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mark of a mended place ends though those of others, which come before it, stand."""
+    monkeypatch.setattr(place_settling, "UNMARK_PAGE", 1)
+    make_space(node, "s")
+    root, location = warehouse_of(node), where(table(node, "t"))
+    filesets = files_over(node, root)
+    for name in ("first", "second"):
+        node.done("POST", filesets, {"name": name, "type": "external", "storageLocation": f"{root}/{name}"})
+        run(node, f"UPDATE place SET location = '{location}/{name}' WHERE location = '{root}/{name}'")
+    unsettled(node)
+    before = len(settle(node))
+    run(node, f"UPDATE place SET location = '{root}/second' WHERE location = '{location}/second'")
+    node.runner.run(places_refresh(node.built.services))
+
+    assert (before, len(node.built.services.defaults.place_conflicts.ids)) == (2, 1)
 
 
 def test_what_an_older_node_makes_beside_is_taken_in(node: Node) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -31,7 +31,7 @@ from limnos.config.secrets import secrets_of
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.permits import upkeep_permit
 from limnos.services.janitors import JANITOR, JanitorPayload, janitor_run
-from limnos.services.place_settling import conflicts_told
+from limnos.services.place_settling import conflicts_told, is_unsettled
 from limnos.services.work import Work
 from limnos.store.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
 from limnos.store.migrate import migrate as migrate_store
@@ -39,6 +39,7 @@ from limnos.telemetry.logs import configure, get_logger
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Mapping
 
     from limnos.config.settings import Settings
 
@@ -98,20 +99,35 @@ def _place_warnings(settings: Settings) -> list[StartWarning]:
     database = database_of(settings)
     if ("://" not in database and not Path(database).exists()) or current_revision(database) != head_revision():
         return []
-    return [
-        StartWarning(
-            f"{str(told['kind']).replace('_', ' ').capitalize()} {told['name']} (id {told['id']}) lies where another one's files are",
-            why=f"its location {told['location']} was taken before that was refused; its files are given out to nobody",
-            advice=str(told["mend"]),
-        )
-        for told in asyncio.run(_conflicts(settings))
-    ]
+    told, is_unsettled = asyncio.run(_conflicts(settings))
+    if is_unsettled:
+        return [
+            StartWarning(
+                "Places of this store were not looked at",
+                why="it comes from a release that let places meet which this one keeps apart, and the first start looks for them",
+                advice="run 'limnos server check' again when a server of this release has started",
+            )
+        ]
+    return [_place_warning(each) for each in told]
 
 
-async def _conflicts(settings: Settings) -> list[dict[str, object]]:
-    store = open_store(settings)
+def _place_warning(told: Mapping[str, object]) -> StartWarning:
+    other = cast("Mapping[str, object]", told["other"])
+    return StartWarning(
+        f"{_named(told)} meets {_named(other)}",
+        why=f"{told['location']} and {other['location']} share files since before that was refused: {told['effect']}",
+        advice=str(told["mend"]),
+    )
+
+
+def _named(told: Mapping[str, object]) -> str:
+    return f"{str(told['kind']).replace('_', ' ').capitalize()} {told['name']} (id {told['id']})"
+
+
+async def _conflicts(settings: Settings) -> tuple[list[dict[str, object]], bool]:
+    store, permit = open_store(settings), upkeep_permit("limnos")
     try:
-        return await store.submit(upkeep_permit("limnos"), conflicts_told)
+        return await store.submit(permit, conflicts_told), await store.submit(permit, is_unsettled)
     finally:
         await store.close()
 

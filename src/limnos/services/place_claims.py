@@ -68,7 +68,7 @@ def place_move(tx: Tx, kind: PlaceKind, *, owner_id: int, catalog_id: int, locat
 def place_judge(tx: Tx, claim: Claim, *, key: str, location: str) -> None:
     """Apply the rules to a new place; the caller's own dropped object at the very place ends. Raises BadRequest, Unavailable."""
     claim = claim._replace(metalake_id=tx.places.metalake_of(claim.catalog_id))
-    for rival in _rivals(tx, claim, key=key):
+    for rival in rivals_near(tx, claim, key=key):
         relation = relation_of(key, rival.location)
         if relation is None:
             continue
@@ -86,9 +86,10 @@ def place_judge(tx: Tx, claim: Claim, *, key: str, location: str) -> None:
             raise _refused(claim, rival, relation=relation, location=location)
 
 
-def _rivals(tx: Tx, claim: Claim, *, key: str) -> Iterator[Place]:
-    """Yield what others have at a location, above it, and below it."""
-    yield from tx.places.upwards(key, but=claim.owner_id)
+def rivals_near(tx: Tx, claim: Claim, *, key: str) -> Iterator[Place]:
+    """Yield what others have at a location, above it (the nearest first), and below it; of a root only what could be in its way."""
+    upwards = tx.places.upwards(key, but=claim.owner_id)
+    yield from sorted(upwards, key=lambda each: (-len(each.location), each.claim.owner_id))
     after = ""
     root_of = claim.metalake_id if claim.kind in ROOTS else None
     while page := tx.places.lower(key, but=claim.owner_id, after=after, root_of=root_of):

@@ -15,8 +15,8 @@ from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.places import ROOTS, Claim, PlaceKind
 from limnos.services.catalog_places import catalog_places
-from limnos.services.place_claims import key_of
-from limnos.services.place_rules import conflicting, may_meet, relation_of
+from limnos.services.place_claims import key_of, rivals_near
+from limnos.services.place_rules import conflicting, relation_of
 from limnos.store.nodes import catalogs_read
 from limnos.store.places import conflicts_read
 from limnos.telemetry.logs import get_logger
@@ -34,6 +34,7 @@ PAGE: Final = 2000
 CATALOGS_PAGE: Final = 200
 TOLD_MAX: Final = 20
 CONFLICTS_TOLD_MAX: Final = 1000
+UNMARK_PAGE: Final = 200
 CONFLICTS_MAX: Final = 10_000
 """Objects that get no credentials because their places break a rule, at most so many are known to a node."""
 MEND: Final[dict[PlaceKind, str]] = {
@@ -41,8 +42,15 @@ MEND: Final[dict[PlaceKind, str]] = {
     PlaceKind.WAREHOUSE: "narrow the catalog's warehouse, or that of the other metalake's catalog",
     PlaceKind.ALLOWED_LOCATION: "narrow the catalog's allowed-locations, or those of the other metalake's catalog",
     PlaceKind.EXTERNAL_FILESET: "drop the fileset, and make it again at a location of its own",
+    PlaceKind.DATA_PATH: "copy the table to a location of its own, without this data path, then drop it",
 }
 _MEND_OBJECT: Final = "copy it to a location of its own, then drop it"
+EFFECT: Final[dict[PlaceKind, str]] = {
+    PlaceKind.LANCE_DIRECTORY: "nothing in it is shown",
+    PlaceKind.WAREHOUSE: "what is in it keeps its files",
+    PlaceKind.ALLOWED_LOCATION: "what is in it keeps its files",
+}
+_EFFECT_OBJECT: Final = "its files are given out to nobody"
 
 
 async def places_settle(services: Services) -> None:
@@ -58,11 +66,11 @@ async def places_settle(services: Services) -> None:
         await _settle_rest(store)
         await store.submit(permit, lambda tx: tx.places.settled())
     await _read_conflicts(services)
-    found = await services.gate.look_up(lambda: conflicts_read(CONFLICTS_MAX))
-    for each in found[:TOLD_MAX]:
-        log.warning("a place breaks a rule of places", **told_of(each))
+    found = await store.submit(permit, partial(conflicts_told, limit=TOLD_MAX + 1))
+    for told in found[:TOLD_MAX]:
+        log.warning("a place breaks a rule of places", **told)
     if len(found) > TOLD_MAX:
-        log.warning("more places break a rule of places: see 'limnos server check'", count=len(found))
+        log.warning("more places break a rule of places: see 'limnos server check'")
 
 
 async def _read_conflicts(services: Services) -> None:
@@ -78,7 +86,9 @@ async def places_refresh(services: Services) -> None:
         if last is None:
             break
         conflicts.seen_id = last
-    await services.store.submit(permit, _unmark)
+    after: tuple[int, str] | None = (0, "")
+    while after is not None:
+        after = await services.store.submit(permit, partial(_unmark, after=after))
     await _read_conflicts(services)
 
 
@@ -92,37 +102,57 @@ def _take_missed(tx: Tx, *, after: int) -> int | None:
     return last
 
 
-def _unmark(tx: Tx) -> None:
-    """End the marks of places that break no rule any more."""
-    for each in tx.places.conflicts(TOLD_MAX * 10):
-        claim = each.claim._replace(is_conflicting=False)
-        root_of = claim.metalake_id if claim.kind in ROOTS else None
-        near = (
-            *tx.places.upwards(each.location, but=claim.owner_id),
-            *tx.places.lower(each.location, but=claim.owner_id, root_of=root_of),
-        )
-        others = (
-            (other.claim._replace(is_conflicting=False), relation_of(each.location, other.location)) for other in near
-        )
-        if all(relation is None or may_meet(claim, other, relation=relation) for other, relation in others):
+def _unmark(tx: Tx, *, after: tuple[int, str]) -> tuple[int, str] | None:
+    """End the marks of some places that break no rule any more; returns the last place looked at."""
+    last = None
+    for each in tx.places.conflicts(after=after, limit=UNMARK_PAGE):
+        last = each.claim.owner_id, each.location
+        if _rival_of(tx, each) is None:
             tx.places.mark(each, conflicting=False)
+    return last
 
 
-def told_of(place: Place) -> dict[str, object]:
-    """Say of a place that breaks a rule whose it is, and how to mend that."""
-    claim = place.claim
+def _rival_of(tx: Tx, place: Place) -> Place | None:
+    """Return a place for which a marked one is marked, as it has the lesser claim of the two; None when there is none any more."""
+    claim = place.claim._replace(is_conflicting=False)
+    for other in rivals_near(tx, claim, key=place.location):
+        relation, rival = relation_of(place.location, other.location), other.claim._replace(is_conflicting=False)
+        if relation is not None and any(each is claim for each in conflicting(claim, rival, relation=relation)):
+            return other
+    return None
+
+
+def conflicts_told(tx: Tx, *, limit: int = CONFLICTS_TOLD_MAX) -> list[dict[str, object]]:
+    """Say of the first places that break a rule whose they are, what they meet, what follows from that, and how to mend it.
+
+    Those of dropped objects are left out, and those that break none any more, whose mark ends with the next round of upkeep.
+    """
+    found: list[dict[str, object]] = []
+    for each in tx.places.conflicts(limit=limit, only_live=True):
+        rival = _rival_of(tx, each)
+        if rival is not None:
+            kind = each.claim.kind
+            found.append(
+                {
+                    **_names(tx, each), "other": _names(tx, rival), "effect": EFFECT.get(kind, _EFFECT_OBJECT),
+                    "mend": MEND.get(kind, _MEND_OBJECT),
+                }
+            )  # fmt: skip
+    return found
+
+
+def _names(tx: Tx, place: Place) -> dict[str, object]:
     return {
-        "kind": claim.kind.name.lower(), "id": claim.owner_id, "catalog": claim.catalog_id, "metalake": claim.metalake_id,
-        "location": place.location, "mend": MEND.get(claim.kind, _MEND_OBJECT),
-    }  # fmt: skip
+        "name": tx.places.path_of(place.claim.owner_id),
+        "kind": place.claim.kind.name.lower(),
+        "id": place.claim.owner_id,
+        "location": place.location,
+    }
 
 
-def conflicts_told(tx: Tx) -> list[dict[str, object]]:
-    """Return what `told_of` says of the first places that break a rule, with the full names of their owners."""
-    return [
-        {"name": tx.places.path_of(each.claim.owner_id), **told_of(each)}
-        for each in tx.places.conflicts(CONFLICTS_TOLD_MAX)
-    ]
+def is_unsettled(tx: Tx) -> bool:
+    """Say whether a store of an earlier release waits for its first start, which looks for places that break a rule."""
+    return tx.places.is_unsettled()
 
 
 def _settle_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) -> None:

@@ -97,7 +97,13 @@ CLEAR_ROOTS = Sql(f"DELETE FROM place WHERE owner_id = :id AND kind IN ({_OF_CAT
 CLEAR_METALAKE = Sql(
     f"DELETE FROM place WHERE kind IN ({_OF_CATALOGS}) AND owner_id IN (SELECT id FROM node WHERE parent_id = :id)"
 )
-CONFLICTS = Sql(f"{_ROW} place p {_JOIN} WHERE p.conflicting = TRUE ORDER BY p.owner_id, p.location LIMIT :limit")
+_CONFLICTS = f"{_ROW} place p {_JOIN} WHERE p.conflicting = TRUE AND (p.owner_id, p.location) > (:id, :location)"
+_BY_OWNER = "ORDER BY p.owner_id, p.location LIMIT :limit"
+CONFLICTS = Sql(f"{_CONFLICTS} {_BY_OWNER}")
+LIVE_CONFLICTS = Sql(
+    f"{_CONFLICTS} AND p.kind <> {int(PlaceKind.RESTRICTED_READS)} AND ({_STATE}) = {int(PlaceState.LIVE)} {_BY_OWNER}"
+)
+"""Without the directories for restricted reads: the warehouse that such a one is in is marked as well."""
 MARK = Sql("UPDATE place SET conflicting = :conflicting WHERE owner_id = :id AND location = :place")
 IS_OWNER = Sql("SELECT 1 FROM owner WHERE object_id = :id AND principal_id = :actor")
 NAMED = Sql("SELECT parent_id, name FROM node WHERE id = :id")
@@ -152,7 +158,7 @@ def rivals_read(location: str, *, but: int = 0) -> Load[list[Place]]:
 
 def conflicts_read(limit: int) -> Load[list[Place]]:
     """Read places that break a rule since before the rules were kept."""
-    rows = yield CONFLICTS, {"limit": limit}
+    rows = yield CONFLICTS, {"id": 0, "location": "", "limit": limit}
     return [place_of_row(row) for row in rows]
 
 
@@ -302,6 +308,7 @@ class PlaceWrites:
         params: dict[str, Value] = {key: name.encode() for key, name in zip(_NEEDLES, names, strict=True)}
         return [(row[0], row[1], bytes(row[2])) for row in self.tx.rows(DOCUMENTS_WITH, params | {"after": after})]
 
-    def conflicts(self, limit: int) -> Sequence[Place]:
-        """Read marked places."""
-        return [place_of_row(row) for row in self.tx.rows(CONFLICTS, {"limit": limit})]
+    def conflicts(self, *, after: tuple[int, str] = (0, ""), limit: int, only_live: bool = False) -> Sequence[Place]:
+        """Read marked places that come after one (owner, location), in their order; `only_live`: not those of dropped objects."""
+        params: dict[str, Value] = {"id": after[0], "location": after[1], "limit": limit}
+        return [place_of_row(row) for row in self.tx.rows(LIVE_CONFLICTS if only_live else CONFLICTS, params)]

@@ -1,0 +1,130 @@
+"""A store of a release without the register of places, in which places break its rules: `python -m tests.store.places_story`.
+
+The code of this release refuses what the story makes, so it runs with the code of a release before (it ran with commit b32e1d9). Writes
+`older_places/KIND.sql`, the store as SQL. `LAKE` stands for the directory of all files: whoever reads the store puts a path of the same
+length there (`restored`), as lengths are part of some columns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from limnos.app.bootstrap import bootstrap
+from limnos.app.building import build
+from limnos.config.settings import Database, Iceberg, Server, Settings
+from limnos.config.storage import Storage
+from tests.backends import PostgresServer, postgres_server
+from tests.http.driver import API, Node
+from tests.http.iceberg.wire import SCHEMA
+from tests.store.upgrade_story import postgres_dump, sqlite_dump
+
+FOLDER = Path(__file__).with_name("older_places")
+LAKE = "/tmp/limnos-places-XXXXXXXX"
+OPENS = {
+    "s3-remote-signing-enabled": "true",
+    "credential-providers": "s3-token",
+    "s3-role-arn": "arn:aws:iam::123456789012:role/lake",
+}
+"""Properties of a catalog that gives out credentials and signatures."""
+CATALOGS = f"{API}/lake/catalogs"
+
+
+def make_catalog(node: Node, name: str, provider: str, *, metalake: str = "lake", **properties: str) -> None:
+    """Make a catalog with a schema `s`."""
+    kind = "fileset" if provider == "fileset" else "relational"
+    body = {"name": name, "type": kind, "properties": properties}
+    node.done("POST", f"{API}/{metalake}/catalogs", body | ({} if kind == "fileset" else {"provider": provider}))
+    if "lance-directory" not in properties:
+        node.done("POST", f"{API}/{metalake}/catalogs/{name}/schemas", {"name": "s"})
+
+
+def make_table(node: Node, catalog: str, name: str, location: str, **properties: str) -> None:
+    """Make a table at a location."""
+    body = {"name": name, "schema": SCHEMA, "location": location, "properties": properties}
+    node.done("POST", f"/iceberg/v1/{catalog}/namespaces/s/tables", body)
+
+
+def tell(node: Node, lake: str) -> None:
+    """Make places that break each rule, and one object of each kind that breaks none."""
+    root = f"file://{lake}"
+    make_catalog(node, "sales", "lakehouse-iceberg", warehouse=f"{root}/sales", **OPENS)
+    make_table(node, "lake.sales", "orders", f"{root}/sales/orders")
+    make_table(
+        node, "lake.sales", "writes_into", f"{root}/sales/own", **{"write.data.path": f"{root}/sales/orders/data"}
+    )
+    make_catalog(node, "rooted", "lakehouse-iceberg", warehouse=f"{root}/rooted", **OPENS)
+    make_table(node, "lake.rooted", "old", f"{root}/rooted/old")
+    make_catalog(node, "files", "fileset", **{"allowed-locations": root}, **OPENS)
+    for name, location in (("over", f"{root}/sales/orders"), ("apart", f"{root}/free/apart")):
+        body = {"name": name, "type": "EXTERNAL", "storageLocation": location}
+        node.done("POST", f"{CATALOGS}/files/schemas/s/filesets", body)
+    make_catalog(node, "shown", "lakehouse-generic", **{"lance-directory": f"{root}/sales"})
+    node.done("POST", API, {"name": "pond"})
+    make_catalog(node, "ice", "lakehouse-iceberg", metalake="pond", warehouse=f"{root}/both", **OPENS)
+    make_catalog(node, "both", "lakehouse-iceberg", warehouse=f"{root}/both", **OPENS)
+    make_table(node, "lake.both", "mine", f"{root}/both/mine")
+    make_table(node, "pond.ice", "theirs", f"{root}/both/theirs")
+    # The table lies where its catalog's new tables go from now on.
+    update = {"@type": "setProperty", "property": "warehouse", "value": f"{root}/rooted/old"}
+    node.done("PUT", f"{CATALOGS}/rooted", {"updates": [update]})
+
+
+def restored(text: str, *, lake: str, was: str = LAKE) -> str:
+    """Return the SQL of a store whose files lie at another path of the same length. Raises ValueError for another length."""
+    if len(lake) != len(was):
+        raise ValueError(f"{lake} has not the length of {was}")
+    for spelled in (str, lambda path: path.encode().hex(), lambda path: path.encode().hex().upper()):
+        text = text.replace(spelled(was), spelled(lake))
+    return text
+
+
+def settings_of(lake: str, database: str | None) -> Settings:
+    """The settings of a server whose data and files lie in one directory."""
+    return Settings(
+        server=Server(data=f"{lake}/data"),
+        database=Database.model_validate({"url": database}),
+        storage=Storage(allowed_roots=(f"file://{lake}",)),
+        iceberg=Iceberg(verify_metadata_file="never"),
+    )
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[Node]:
+    """Serve in process, after all that a start does."""
+    with asyncio.Runner() as runner:
+        built = build(settings)
+        try:
+            runner.run(bootstrap(built.services, settings))
+            yield Node(built, Path(settings.server.data), runner)
+        finally:
+            runner.run(built.close())
+
+
+def write(kind: str, server: PostgresServer | None) -> None:
+    """Tell the story on a new store of a kind."""
+    address = None if server is None else server.empty_database()
+    lake = tempfile.mkdtemp(prefix=LAKE.rpartition("/")[2].rstrip("X"), dir=LAKE.rpartition("/")[0])
+    data = Path(lake, "data")
+    data.mkdir()
+    with serving(settings_of(lake, address)) as node:
+        tell(node, lake)
+    text = sqlite_dump(data) if server is None else postgres_dump(server, str(address))
+    (FOLDER / f"{kind}.sql").write_text(restored(text, lake=LAKE, was=lake), encoding="utf-8")
+
+
+def main() -> int:
+    """Write both stores."""
+    FOLDER.mkdir(exist_ok=True)
+    with postgres_server() as server:
+        write("postgres", server)
+    write("sqlite", None)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+"""A store of a release without the register of places: what breaks its rules is told, opens no files, keeps nobody out, and can be mended."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from limnos.app.building import DATABASE_FILE, database_of
+from limnos.cli.main import main
+from limnos.config.settings import Settings
+from limnos.services.place_settling import places_refresh
+from limnos.store.migrate import migrate
+from tests.http.driver import API, Node
+from tests.http.iceberg.wire import SCHEMA
+from tests.store.places_story import CATALOGS, FOLDER, LAKE, restored, serving, settings_of
+
+FILES = f"{CATALOGS}/files/schemas/s/filesets"
+COPY, NOBODY, KEEPS = (
+    "copy it to a location of its own, then drop it",
+    "its files are given out to nobody",
+    "what is in it keeps its files",
+)
+TOLD = (
+    (
+        "Data path lake.sales.s.writes_into (id 1009) meets Table lake.sales.s.orders (id 1008)", "/sales/orders/data", "/sales/orders",
+        NOBODY, "copy the table to a location of its own, without this data path, then drop it",
+    ),
+    ("Table lake.rooted.s.old (id 1012) meets Warehouse lake.rooted (id 1010)", "/rooted/old", "/rooted/old", NOBODY, COPY),
+    (
+        "Allowed location lake.files (id 1013) meets Warehouse pond.ice (id 1020)", "", "/both", KEEPS,
+        "narrow the catalog's allowed-locations, or those of the other metalake's catalog",
+    ),
+    (
+        "External fileset lake.files.s.over (id 1015) meets Table lake.sales.s.orders (id 1008)", "/sales/orders", "/sales/orders", NOBODY,
+        "drop the fileset, and make it again at a location of its own",
+    ),
+    (
+        "Lance directory lake.shown (id 1017) meets Warehouse lake.sales (id 1006)", "/sales", "/sales", "nothing in it is shown",
+        "give the catalog another lance-directory, or drop it",
+    ),
+    (
+        "Warehouse pond.ice (id 1020) meets Warehouse lake.both (id 1022)", "/both", "/both", KEEPS,
+        "narrow the catalog's warehouse, or that of the other metalake's catalog",
+    ),
+    (
+        "Warehouse lake.both (id 1022) meets Warehouse pond.ice (id 1020)", "/both", "/both", KEEPS,
+        "narrow the catalog's warehouse, or that of the other metalake's catalog",
+    ),
+)  # fmt: skip
+"""What breaks a rule: the problem, its location and the other one's below the lake, what follows, how to mend it."""
+
+
+@pytest.fixture
+def lake() -> Iterator[str]:
+    """A directory whose path has the length of the one in the store."""
+    place = Path(LAKE)
+    found = tempfile.mkdtemp(prefix=place.name.rstrip("X"), dir=place.parent)
+    Path(found, "data").mkdir(mode=0o700)
+    yield found
+    shutil.rmtree(found)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
+def settings(request: pytest.FixtureRequest, lake: str) -> Settings:
+    """The settings of a server over the older store, brought to the newest schema."""
+    kind = str(request.param)
+    text = restored((FOLDER / f"{kind}.sql").read_text(encoding="utf-8"), lake=lake)
+    if kind == "sqlite":
+        with closing(sqlite3.connect(Path(lake, "data", DATABASE_FILE))) as connection:
+            connection.executescript(text)
+        migrate(f"{lake}/data/{DATABASE_FILE}")
+        return settings_of(lake, None)
+    address = str(request.getfixturevalue("postgres_server").empty_database())
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(text.encode())
+    migrate(address)
+    return settings_of(lake, address)
+
+
+def check(settings: Settings, capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    """What `limnos server check` prints; it succeeds, as none of it keeps a server from starting."""
+    capsys.readouterr()
+    address = database_of(settings)
+    words = ["--database", address] if "://" in address else []
+    code = main(
+        ["server", "check", "--listen", "127.0.0.1:0", "--data", settings.server.data, *words, "--output", "json"]
+    )
+    assert code == 0
+    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def shift_of(settings: Settings) -> int:
+    """By how much ids of the PostgreSQL store are lower than those of the SQLite store: each gave its first ones in another order."""
+    return 1 if "://" in database_of(settings) else 0
+
+
+def expected(lake: str, shift: int) -> list[dict[str, object]]:
+    """What it prints of the store as it was left."""
+    return [
+        {
+            "problem": re.sub(r"(?<=id )\d+", lambda found: str(int(found[0]) - shift), problem),
+            "why": f"file://{lake}{at} and file://{lake}{other} share files since before that was refused: {effect}",
+            "next": mend,
+            "stops": False,
+        }
+        for problem, at, other, effect, mend in TOLD
+    ]
+
+
+def statuses(node: Node) -> dict[str, int]:
+    """What is answered to whoever asks for files of what breaks a rule, and of what does not."""
+    tables = {
+        each: f"/iceberg/v1/lake.{each.replace('.', '/namespaces/s/tables/')}"
+        for each in ("sales.orders", "sales.writes_into", "rooted.old")
+    }
+    found = {
+        f"{how} {each}": node.get(path, x_iceberg_access_delegation=how).status
+        for each, path in tables.items()
+        for how in ("vended-credentials", "remote-signing")
+    }
+    for name in ("over", "apart"):
+        found[f"list {name}"] = node.get(f"{FILES}/{name}/files?sub_path=/").status
+        found[f"open {name}"] = node.get(f"{API}/lake/objects/fileset/files.s.{name}/credentials").status
+    return found | {"show": node.get("/lance/v1/namespace/shown/table/list").status}
+
+
+def creates(node: Node, lake: str, name: str) -> list[int]:
+    """What is answered to new objects beside, above and below what breaks a rule."""
+    places = ("lake.sales", "lake.rooted", "lake.both", "pond.ice")
+    body: dict[str, object] = {"name": name, "schema": SCHEMA}
+    made = [node.post(f"/iceberg/v1/{each}/namespaces/s/tables", body).status for each in places]
+    fileset = {"name": name, "type": "EXTERNAL", "storageLocation": f"file://{lake}/free/{name}"}
+    return [*made, node.post(FILES, fileset).status]
+
+
+def mend(node: Node, lake: str) -> None:
+    """Do what was told: drop the objects that are lesser (nobody needs a copy here), and give the catalogs roots of their own."""
+    for path in ("lake.sales/namespaces/s/tables/writes_into", "lake.rooted/namespaces/s/tables/old"):
+        assert node.delete(f"/iceberg/v1/{path}").status == 204
+    for name in ("theirs", "new"):
+        assert node.delete(f"/iceberg/v1/pond.ice/namespaces/s/tables/{name}?purgeRequested=true").status == 204
+    assert node.delete(f"{FILES}/over").status == 200
+    for metalake, catalog, key, value in (
+        ("lake", "shown", "lance-directory", "shown"), ("lake", "files", "allowed-locations", "free"), ("pond", "ice", "warehouse", "pond"),
+    ):  # fmt: skip
+        update = {"@type": "setProperty", "property": key, "value": f"file://{lake}/{value}"}
+        node.done("PUT", f"{API}/{metalake}/catalogs/{catalog}", {"updates": [update]})
+    while node.runner.run(node.built.upkeep.run_one()):
+        pass
+
+
+def test_it_is_told_and_can_be_mended(settings: Settings, lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each start and `server check` name both sides and what to do; nobody's creates fail; once that is done nothing is told."""
+    (early,) = check(settings, capsys)
+    with capture_logs() as logs, serving(settings) as node:
+        opened, made = statuses(node), creates(node, lake, "new")
+    told = check(settings, capsys)
+    with serving(settings) as node:
+        mend(node, lake)
+    mended = check(settings, capsys)
+    with capture_logs() as after, serving(settings) as node:
+        node.runner.run(places_refresh(node.built.services))
+        again = creates(node, lake, "newer")
+        marked = node.built.services.defaults.place_conflicts.ids
+
+    closed = {each for each, status in opened.items() if status == 403}
+    assert early["problem"] == "Places of this store were not looked at"
+    assert [each["location"] for each in logs if each["event"] == "a place breaks a rule of places"] == [
+        f"file://{lake}{at}" for _, at, *_ in TOLD
+    ]
+    assert told == expected(lake, shift_of(settings))
+    assert closed == {
+        *(f"{how} {each}" for how in ("vended-credentials", "remote-signing") for each in ("sales.writes_into", "rooted.old")),
+        "list over", "open over", "show",
+    }  # fmt: skip
+    assert {status for each, status in opened.items() if each not in closed} == {200}
+    assert (made, again) == ([200] * 5, [200] * 5)
+    assert (mended, [each for each in after if "place" in str(each["event"])]) == ([], [])
+    assert marked == {
+        each - shift_of(settings) for each in (1009, 1012, 1015)
+    }  # these lie in the trash, and can be brought back
+
+
+def test_a_store_lies_where_it_lay(tmp_path: Path) -> None:
+    """The store is not put at a path of another length, as that would make records of it unreadable."""
+    with pytest.raises(ValueError, match="length"):
+        restored("", lake=str(tmp_path / ("x" * 40)))
