@@ -477,6 +477,15 @@ def _provider(records: list[ExportRecord]) -> None:
     next(each for each in records if each.HasField("catalog")).catalog.provider = "quantum"
 
 
+def _double(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.principal.name == ADMIN).principal.name = f"{ADMIN}\u200b"
+
+
+def _look_alike(records: list[ExportRecord]) -> None:
+    found = [each for each in records if each.HasField("principal") and each.principal.kind == "user"]
+    found[-2].principal.name, found[-1].principal.name = "scope", "\u0455\u0441\u043e\u0440\u0435"
+
+
 WRONG: dict[str, tuple[Callable[[list[ExportRecord]], None], str]] = {
     "dangling": (_dangling, r"it names 77, which no record before it defines"),
     "cycle": (
@@ -502,6 +511,8 @@ WRONG: dict[str, tuple[Callable[[list[ExportRecord]], None], str]] = {
     "version twice": (_version_twice, r"version 0 of the model stands in a record before it"),
     "statistic": (_statistic, r"is no JSON"),
     "file elsewhere": (_elsewhere_staged, r"is the name of no staged manifest"),
+    "user's double": (_double, r"U\+200B is not allowed"),
+    "look-alike": (_look_alike, r"looks like scope"),
     "provider": (_provider, r"Provider quantum of catalog"),
 }
 

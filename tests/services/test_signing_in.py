@@ -31,7 +31,7 @@ class Vouching:
     async def identity(self, text: str) -> Identity:
         """Take a token apart."""
         self.checked += 1
-        user, issued, told = text.split("/")
+        user, issued, told = text.encode("latin-1").decode("unicode_escape").split("/")
         groups = None if told == "-" else tuple(sorted(filter(None, told.split("+"))))
         return Identity(user.removesuffix(".."), int(issued), FAR_MS, groups)
 

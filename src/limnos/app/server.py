@@ -10,7 +10,7 @@ import asyncio
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
@@ -32,6 +32,7 @@ from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.permits import upkeep_permit
 from limnos.services.janitors import JANITOR, JanitorPayload, janitor_run
 from limnos.services.place_settling import conflicts_told, is_unsettled
+from limnos.services.principal_names import odd_names
 from limnos.services.work import Work
 from limnos.store.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
 from limnos.store.migrate import migrate as migrate_store
@@ -39,9 +40,12 @@ from limnos.telemetry.logs import configure, get_logger
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from limnos.config.settings import Settings
+    from limnos.store.tx import Tx
+
+T = TypeVar("T")
 
 log = get_logger("limnos.server")
 
@@ -86,6 +90,7 @@ def check(settings: Settings) -> list[CannotStart]:
             problems.append(found)
     if all(isinstance(each, StartWarning) for each in problems):
         problems += _place_warnings(settings)
+        problems += _name_warnings(settings)
     return problems
 
 
@@ -95,12 +100,10 @@ def notes(settings: Settings) -> list[str]:
 
 
 def _place_warnings(settings: Settings) -> list[StartWarning]:
-    """Return what breaks a rule of places since before the rules were kept; nothing of a store that is not there yet."""
-    database = database_of(settings)
-    if ("://" not in database and not Path(database).exists()) or current_revision(database) != head_revision():
+    """Return what breaks a rule of places since before the rules were kept."""
+    if not _has_store(settings):
         return []
-    told, is_unsettled = asyncio.run(_conflicts(settings))
-    if is_unsettled:
+    if asyncio.run(_read_store(settings, is_unsettled)):
         return [
             StartWarning(
                 "Places of this store were not looked at",
@@ -108,7 +111,7 @@ def _place_warnings(settings: Settings) -> list[StartWarning]:
                 advice="run 'limnos server check' again when a server of this release has started",
             )
         ]
-    return [_place_warning(each) for each in told]
+    return [_place_warning(each) for each in asyncio.run(_read_store(settings, conflicts_told))]
 
 
 def _place_warning(told: Mapping[str, object]) -> StartWarning:
@@ -124,10 +127,30 @@ def _named(told: Mapping[str, object]) -> str:
     return f"{str(told['kind']).replace('_', ' ').capitalize()} {told['name']} (id {told['id']})"
 
 
-async def _conflicts(settings: Settings) -> tuple[list[dict[str, object]], bool]:
-    store, permit = open_store(settings), upkeep_permit("limnos")
+def _name_warnings(settings: Settings) -> list[StartWarning]:
+    """Return names of users, groups and roles that were given before names were checked, and would be refused now."""
+    if not _has_store(settings):
+        return []
+    admins = frozenset({settings.server.admin, *settings.access.service_admins})
+    return [
+        StartWarning(
+            f"The name of {found.kind.word} {found.name!a} of metalake {found.metalake} would be refused today",
+            why=found.problem,
+            advice=f"it goes on working; add a {found.kind.word} with another name, give that one the roles and objects, and remove this one",
+        )
+        for found in asyncio.run(_read_store(settings, lambda tx: odd_names(tx, admins=admins)))
+    ]
+
+
+def _has_store(settings: Settings) -> bool:
+    database = database_of(settings)
+    return ("://" in database or Path(database).exists()) and current_revision(database) == head_revision()
+
+
+async def _read_store(settings: Settings, read: Callable[[Tx], T]) -> T:
+    store = open_store(settings)
     try:
-        return await store.submit(permit, conflicts_told), await store.submit(permit, is_unsettled)
+        return await store.submit(upkeep_permit("limnos"), read)
     finally:
         await store.close()
 

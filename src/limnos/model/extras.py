@@ -11,7 +11,7 @@ from typing import Final
 
 MODULE_EXTRAS: Final[Mapping[str, str]] = {
     "alembic": "server", "argon2": "server", "cryptography": "server", "fastavro": "server", "fsspec": "server",
-    "google.protobuf": "server", "httptools": "server", "joserfc": "server", "prometheus_client": "server", "pyiceberg": "server",
+    "confusable_homoglyphs": "server", "google.protobuf": "server", "httptools": "server", "joserfc": "server", "precis_i18n": "server", "prometheus_client": "server", "pyiceberg": "server",
     "re2": "server", "sqlalchemy": "server", "structlog": "server", "uvicorn": "server", "uvloop": "server",
     "asyncpg": "postgres", "psycopg": "postgres",
     "confluent_kafka": "kafka", "pymysql": "mysql", "thrift": "hive", "hive_metastore": "hive",

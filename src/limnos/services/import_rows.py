@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
@@ -24,6 +25,7 @@ from limnos.services.catalog_places import catalog_places_take
 from limnos.services.import_checks import KINDS, is_lance, told_of
 from limnos.services.nested import nests
 from limnos.services.place_claims import place_take, places_take
+from limnos.services.principal_names import ascii_skeleton, check_new_name
 from limnos.services.table_formats import LANCE
 from limnos.services.tag_values import check_value
 from limnos.services.users import check_principal_name
@@ -181,13 +183,23 @@ class Part:
         kinds = {"user": Kind.USER, "group": Kind.GROUP}
         if message.kind not in kinds:
             raise BadRequest("a principal is a user or a group")
-        check_principal_name(message.name, kinds[message.kind])
+        self._check_name(message.name, kinds[message.kind], statement=imports.PRINCIPAL)
         new = self._define(message.id, kinds[message.kind])
         external = message.external_id if message.HasField("external_id") else None
         self._row(imports.PRINCIPAL, {
             "id": new.new_id, "metalake": self._held.metalake_id, "kind": int(new.kind), "name": message.name, "external_id": external,
             "enabled": message.enabled, "tokens_from": self._tx.next_id() if message.successor else 0, **self._audit(message.audit_info),
         })  # fmt: skip
+
+    def _check_name(self, name: str, kind: Kind, *, statement: Sql) -> None:
+        """Refuse what no new user, group or role may be called; `statement` inserts the rows that are compared. Raises BadRequest."""
+        check_principal_name(name, kind)
+        known: list[str] = []
+        if ascii_skeleton(name) is not None:
+            waiting = [row for row in self._rows.get(statement, ()) if row.get("kind", int(kind)) == int(kind)]
+            stored = self._tx.roles.names if kind is Kind.ROLE else partial(self._tx.principals.names, kind=kind)
+            known = [*stored(self._held.metalake_id), *(str(row["name"]) for row in waiting)]
+        check_new_name(name, kind, known=known)
 
     def catalog(self, ready: Ready) -> None:
         """Put a catalog, with its clock."""
@@ -246,7 +258,7 @@ class Part:
     def role(self, ready: Ready) -> None:
         """Put a role."""
         message = ready.record.role
-        check_principal_name(message.name, Kind.ROLE)
+        self._check_name(message.name, Kind.ROLE, statement=imports.ROLE)
         new = self._define(message.id, Kind.ROLE)
         self._row(imports.ROLE, {
             "id": new.new_id, "metalake": self._held.metalake_id, "name": message.name,

@@ -21,8 +21,10 @@ from limnos.names.path import check_metalake_name
 from limnos.services.import_checks import Ready, catalog_of, made_ready
 from limnos.services.import_rows import Part
 from limnos.services.parallel import each_of
+from limnos.services.principal_names import principal_create
 from limnos.services.scene import Scope
 from limnos.services.tokens import refuse_former
+from limnos.services.users import check_new_user
 from limnos.store.imports import OPEN, WHOLE, Import, import_read, imports_read, lock_of, refs_read
 from limnos.store.nodes import node_read
 from limnos.view.cold import need
@@ -71,6 +73,8 @@ class ImportEnd(msgspec.Struct, frozen=True):
     """Show what was imported, or give it up."""
 
     import_id: int
+    admins: frozenset[str] = frozenset()
+    """The service admins, of whom a metalake without an owner may become."""
 
 
 class PruneImport(msgspec.Struct, frozen=True):
@@ -219,7 +223,7 @@ async def import_finish(ctx: Context, import_id: int) -> Shown:
     def decide(scene: Scene) -> Permit[ImportEnd]:
         decision = scene.require(Action.METALAKE_IMPORT, (Link.absent(Kind.METALAKE, found.name),))
         _require_free(scene, found.name)
-        return scene.permit(ImportEnd(import_id), decision)
+        return scene.permit(ImportEnd(import_id, scene.rules.service_admins), decision)
 
     shown = await ctx.write(Scope(), decide, import_show)
     ctx.services.wake_worker()
@@ -237,12 +241,12 @@ def import_show(tx: Tx, permit: Permit[ImportEnd]) -> Shown:
         raise AlreadyExists(
             f"Metalake {found.name} already exists: give this up and import under another name", kind="metalake"
         )
-    tx.imports.show(found, owner_id=_owner(tx, found))
+    tx.imports.show(found, owner_id=_owner(tx, found, admins=permit.command.admins))
     tx.tasks.create(PRUNE_IMPORT, _told(found.id))
     return Shown(found.name, found.records, found.masked)
 
 
-def _owner(tx: Tx, found: Import) -> int:
+def _owner(tx: Tx, found: Import, *, admins: frozenset[str]) -> int:
     """Return the metalake's owner. Raises BadRequest when the file names one that is not in it."""
     if found.owner_id:
         ref = tx.imports.refs(found.id, [found.owner_id]).get(found.owner_id)
@@ -252,7 +256,10 @@ def _owner(tx: Tx, found: Import) -> int:
     else:
         drafts = list(tx.drafts)
         user = tx.principals.find(found.metalake_id, Kind.USER, tx.actor)
-        owner = (user or tx.principals.create(found.metalake_id, Kind.USER, tx.actor)).id
+        if user is None:
+            check_new_user(tx, tx.actor, admins=admins)
+            user = principal_create(tx, found.metalake_id, kind=Kind.USER, name=tx.actor)
+        owner = user.id
         tx.drafts = drafts  # the user's change is older than the metalake's name: nobody can have missed it
     tx.owners.insert(found.metalake_id, owner)
     return owner

@@ -23,7 +23,7 @@ from limnos.model.privileges import shown
 from limnos.services.context import Context
 from limnos.services.scene import Scope
 from limnos.services.tokens import refuse_former, worth_of
-from limnos.services.users import check_principal_name, check_sign_in
+from limnos.services.users import check_new_user, check_principal_name, check_sign_in
 from limnos.store.passwords import password_read
 from limnos.store.tokens import token_read
 
@@ -44,6 +44,7 @@ class PasswordPut(msgspec.Struct, frozen=True):
     hashed: str | None
     trust: Trust
     known: Password | None
+    admins: frozenset[str]
 
 
 class SessionOpen(msgspec.Struct, frozen=True):
@@ -84,7 +85,7 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
     def decide(scene: Scene) -> Permit[PasswordPut]:
         decision = _may(scene, user)
         trust, _ = worth_of(ctx, scene, user=user)
-        return scene.permit(PasswordPut(user, text, trust, known), decision)
+        return scene.permit(PasswordPut(user, text, trust, known, scene.rules.service_admins), decision)
 
     return await ctx.write(Scope(), decide, password_put)
 
@@ -103,6 +104,8 @@ def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
             f"{shown(command.user)} is a service account, which has secrets and no password: end them first",
             kind="secret",
         )
+    if before is None:
+        check_new_user(tx, command.user, admins=command.admins)
     tx.passwords.put(command.user, hashed=command.hashed, trust=command.trust)
     return before is not None
 

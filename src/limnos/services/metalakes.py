@@ -18,8 +18,10 @@ from limnos.model.errors import AlreadyExists, InUse
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import MetalakeRecord
 from limnos.names.path import check_metalake_name
+from limnos.services.principal_names import principal_create
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
+from limnos.services.users import check_new_user
 from limnos.view.cold import need, need_all
 from limnos.view.keys import listing_key, name_key, node_key
 
@@ -36,6 +38,7 @@ class MetalakeCreate(msgspec.Struct, frozen=True):
     name: str
     comment: str | None
     properties: dict[str, str]
+    admins: frozenset[str]
 
 
 class MetalakeAlter(msgspec.Struct, frozen=True):
@@ -89,7 +92,7 @@ async def metalake_create(ctx: Context, *, name: str, comment: str | None, prope
         decision = scene.require(Action.METALAKE_CREATE, (Link.absent(Kind.METALAKE, name),))
         if need(scene.view, name_key(ROOT_ID, "metalake", name), zone=ROOT_ID) is not None:
             raise AlreadyExists(f"Metalake {name} already exists", kind="metalake")
-        return scene.permit(MetalakeCreate(name, comment, properties), decision)
+        return scene.permit(MetalakeCreate(name, comment, properties, scene.rules.service_admins), decision)
 
     return await ctx.write(Scope(), decide, metalake_insert)
 
@@ -97,12 +100,13 @@ async def metalake_create(ctx: Context, *, name: str, comment: str | None, prope
 def metalake_insert(tx: Tx, permit: Permit[MetalakeCreate]) -> Node:
     """Insert the metalake with its clock, its first user, and the user as owner."""
     command = permit.command
+    check_new_user(tx, tx.actor, admins=command.admins)
     record = MetalakeRecord(comment=command.comment, properties=command.properties, in_use=True)
     metalake_id = tx.next_id()
     tx.new_zone(metalake_id)
     drafts = tx.drafts
     tx.drafts = []  # the first user's change is older than the new clock: nobody can have missed it
-    user = tx.principals.create(metalake_id, Kind.USER, tx.actor)
+    user = principal_create(tx, metalake_id, kind=Kind.USER, name=tx.actor)
     tx.drafts = drafts
     return tx.nodes.create(
         kind=Kind.METALAKE, space="metalake", name=command.name, parent_id=ROOT_ID, zone=ROOT_ID, record=record,

@@ -21,6 +21,7 @@ from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
 from limnos.services.grants import Wish, check_wishes, refuse_twice, wishes_find
 from limnos.services.objects import codec_of, role_find, role_look_up, scope_for, target_require
+from limnos.services.principal_names import ascii_skeleton, check_new_name
 from limnos.services.scene import Scope
 from limnos.services.shadows import seen
 from limnos.services.users import check_principal_name
@@ -193,6 +194,7 @@ async def role_create(
         decision = scene.require(Action.ROLE_CREATE, scene.settled.outer)
         if role_find(scene, name) is not None:
             raise AlreadyExists(f"Role {name} already exists in metalake {metalake}", kind="role")
+        check_new_name(name, Kind.ROLE)
         grants = tuple(grant for each in found for grant in each.grants)
         held = tuple(each.target.node for each in found if each.target.node is not None)
         return scene.permit(RoleCreate(scene.metalake.id, name, properties, grants, held, scene.maker_id), decision)
@@ -205,6 +207,8 @@ def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> Ruled:
     command = permit.command
     for node in command.held:
         tx.nodes.confirm(node)
+    if ascii_skeleton(command.name) is not None:
+        check_new_name(command.name, Kind.ROLE, known=tx.roles.names(command.metalake_id))
     role = tx.roles.create(command.metalake_id, command.name, properties=command.properties, owner_id=command.owner_id)
     if command.grants:
         tx.roles.allow(role, command.grants)

@@ -23,7 +23,7 @@ from limnos.model.privileges import shown
 from limnos.services.context import Context
 from limnos.services.scene import Scope
 from limnos.services.tokens import check_life, refuse_former, token_worth, worth_of
-from limnos.services.users import check_principal_name, check_sign_in
+from limnos.services.users import check_new_user, check_principal_name, check_sign_in
 from limnos.store.tokens import secrets_read, token_read
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class SecretCreate(msgspec.Struct, frozen=True):
     secret_hash: bytes
     expires_in_s: int | None
     trust: Trust
+    admins: frozenset[str]
 
 
 class SecretEnd(msgspec.Struct, frozen=True):
@@ -95,7 +96,9 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
         if user == scene.user:
             raise BadRequest("A service account is a user of its own: name another one than yourself")
         trust, _ = worth_of(ctx, scene, user=user)
-        return scene.permit(SecretCreate(user, hash_secret(secret), expires_in_s, trust), decision)
+        return scene.permit(
+            SecretCreate(user, hash_secret(secret), expires_in_s, trust, scene.rules.service_admins), decision
+        )
 
     token = await ctx.write(Scope(), decide, secret_insert)
     return token, token_text(token.id, secret)
@@ -108,7 +111,10 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
         raise AlreadyExists(
             f"{shown(command.user)} has a password, and a service account has none: take it away first", kind="password"
         )
-    if len(tx.tokens.secrets(command.user)) >= SECRETS_MAX:
+    secrets = tx.tokens.secrets(command.user)
+    if not secrets:
+        check_new_user(tx, command.user, admins=command.admins)
+    if len(secrets) >= SECRETS_MAX:
         raise InUse(
             f"{shown(command.user)} has {SECRETS_MAX} secrets that count: end the old one first, 'limnos user secret end'",
             kind="secret",

@@ -17,11 +17,12 @@ from limnos.access.authentication import Credential
 from limnos.access.subjects import principal_of
 from limnos.model.decisions import Decision, Factor
 from limnos.model.entities import Principal
-from limnos.model.errors import Forbidden, NotFound
+from limnos.model.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.context import Context
+from limnos.services.principal_names import check_new_name, principal_create
 from limnos.services.scene import Scope
-from limnos.store.principals import signed_in_read
+from limnos.store.principals import signed_in_read, standing_read
 from limnos.view.cold import for_each
 
 if TYPE_CHECKING:
@@ -53,11 +54,30 @@ async def sign_in(services: Services, header: bytes, *, request_id: str, asker: 
             return found
         identity = await services.issuer.identity(header[len("bearer ") :].strip().decode("latin-1"))
         credential = Credential(identity.user, expires_ms=identity.expires_ms)
-        for metalake in services.issuer.metalakes:
-            with suppress(NotFound, Forbidden):  # no such metalake now; a user who is disabled stays as they are
-                await _tell(Context(services, credential, request_id, asker=asker), metalake, identity=identity)
+        ctx = Context(services, credential, request_id, asker=asker)
+        try:
+            await _check_user(ctx, identity.user)
+            for metalake in services.issuer.metalakes:
+                with suppress(NotFound, Forbidden):  # no such metalake now; a user who is disabled stays as they are
+                    await _tell(ctx, metalake, identity=identity)
+        except BadRequest as error:
+            raise Unauthenticated(
+                f"The token of the outside issuer names a user who cannot be: {error.message}"
+            ) from error
         authenticator.remember(header, credential, for_s=services.issuer.remember_s)
         return credential
+
+
+async def _check_user(ctx: Context, user: str) -> None:
+    """Refuse the name of a user whom nobody knows yet, if no new user may have it. Raises BadRequest."""
+    admins = ctx.services.rules.service_admins
+    if user in admins:
+        return
+    try:
+        check_new_name(user, Kind.USER, known=admins)
+    except BadRequest:
+        if not (await ctx.look_up(lambda: standing_read(user))).is_known:
+            raise
 
 
 async def _tell(ctx: Context, metalake: str, *, identity: Identity) -> None:
@@ -91,7 +111,7 @@ def user_sign_in(tx: Tx, permit: Permit[UserSignIn]) -> None:
     command = permit.command
     user = tx.principals.find(command.metalake_id, Kind.USER, command.user)
     if user is None:
-        user = tx.principals.create(command.metalake_id, Kind.USER, command.user)
+        user = principal_create(tx, command.metalake_id, kind=Kind.USER, name=command.user)
     if not tx.principals.sign_in(user, command.issued_ms) or command.groups is None:
         return
     groups = [tx.principals.by_id(group.id) or tx.stale() for group in command.groups]

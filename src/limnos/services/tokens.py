@@ -22,7 +22,7 @@ from limnos.services.context import Context
 from limnos.services.metalakes import metalakes_list
 from limnos.services.scene import Scope
 from limnos.services.signing_in import sign_in
-from limnos.services.users import check_principal_name, check_sign_in, check_token_holder
+from limnos.services.users import check_new_user, check_principal_name, check_sign_in, check_token_holder
 from limnos.store.principals import standing_read
 from limnos.view.cold import need
 from limnos.view.keys import token_key, tokens_key
@@ -162,6 +162,8 @@ def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
     standing = tx.principals.standing(command.user)
     if standing.is_known or command.user != tx.actor:
         check_token_holder(command.rules, standing, user=command.user)
+    else:
+        check_new_user(tx, command.user, admins=command.rules.service_admins)
     expires_at = None if command.expires_in_s is None else tx.now_ms + command.expires_in_s * 1000
     return tx.tokens.create(
         user=command.user, name=command.name, secret_hash=command.secret_hash, expires_at=expires_at,

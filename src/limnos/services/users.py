@@ -17,11 +17,14 @@ from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, NotFound, 
 from limnos.model.kinds import Kind
 from limnos.model.principals import NAME_BYTES_MAX, is_name
 from limnos.model.privileges import shown
+from limnos.services.principal_names import check_new_name, principal_create
 from limnos.services.scene import Scope
 from limnos.view.cold import need, need_all
 from limnos.view.keys import holders_key, principals_key, roles_key, rules_key
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from limnos.model.permits import Permit
     from limnos.services.context import Context
     from limnos.services.defaults import Rules
@@ -130,6 +133,15 @@ def check_principal_name(name: str, kind: Kind) -> str:
     return name
 
 
+def check_new_user(tx: Tx, user: str, *, admins: Collection[str]) -> None:
+    """Refuse a name that no new user may have, unless a metalake has such a user already or it is a service admin's.
+
+    Raises BadRequest.
+    """
+    if user not in admins and not tx.principals.standing(user).is_known:
+        check_new_name(user, Kind.USER, known=admins)
+
+
 def check_sign_in(rules: Rules, standing: Standing, *, user: str) -> None:
     """Refuse to sign in users whom every metalake that knows them has disabled, but for service admins. Raises Unauthenticated."""
     if _is_disabled(rules, standing, user=user):
@@ -137,17 +149,21 @@ def check_sign_in(rules: Rules, standing: Standing, *, user: str) -> None:
 
 
 def check_token_holder(rules: Rules, standing: Standing, *, user: str) -> None:
-    """Refuse tokens for names that no metalake has, and for users whom every metalake has disabled. Raises NotFound, Forbidden.
+    """Refuse tokens for names that no metalake has, and for users whom every metalake has disabled.
 
-    Service admins, and servers without access control, need no user.
+    Service admins, and servers without access control, need no user. Raises NotFound, Forbidden, BadRequest (a name that no new user
+    may have).
     """
     if _is_disabled(rules, standing, user=user):
         raise Forbidden(_DISABLED.format(user=shown(user)))
-    if rules.access_enabled and not standing.is_known and user not in rules.service_admins:
+    if standing.is_known or user in rules.service_admins:
+        return
+    if rules.access_enabled:
         raise NotFound(
             f"User {shown(user)} does not exist in any metalake, so it gets no token: add it first, 'limnos user add {shown(user)}'",
             kind="user",
         )
+    check_new_name(user, Kind.USER, known=rules.service_admins)
 
 
 def _is_disabled(rules: Rules, standing: Standing, *, user: str) -> bool:
@@ -167,6 +183,7 @@ async def principal_add(
             raise AlreadyExists(
                 f"{kind.word.capitalize()} {name} already exists in metalake {metalake}", kind=kind.word
             )
+        check_new_name(name, kind, known=scene.rules.service_admins)
         return scene.permit(PrincipalAdd(scene.metalake.id, kind, name, external_id, enabled), decision)
 
     return await ctx.write(Scope(metalake), decide, principal_insert)
@@ -175,9 +192,10 @@ async def principal_add(
 def principal_insert(tx: Tx, permit: Permit[PrincipalAdd]) -> Holder:
     """Insert the user or group."""
     command = permit.command
-    found = tx.principals.create(
-        command.metalake_id, command.kind, command.name, external_id=command.external_id, enabled=command.enabled
-    )
+    found = principal_create(
+        tx, command.metalake_id, kind=command.kind, name=command.name, external_id=command.external_id,
+        enabled=command.enabled,
+    )  # fmt: skip
     return Holder(found, ())
 
 

@@ -53,6 +53,11 @@ ISSUED = Sql(
     f"SELECT {', '.join('g.' + each for each in _COLUMNS.split(', '))} FROM group_member m"
     " JOIN principal g ON g.id = m.group_id AND g.deleted = 0 WHERE m.user_id = :id AND m.issued = :yes"
 )
+NAMES = Sql("SELECT name FROM principal WHERE metalake_id = :metalake AND kind = :kind AND deleted = 0")
+EVERYBODY = Sql(
+    "SELECT n.name, p.kind, p.name FROM principal p JOIN node n ON n.id = p.metalake_id AND n.deleted = 0 WHERE p.deleted = 0"
+    f" UNION ALL SELECT n.name, {int(Kind.ROLE)}, r.name FROM role r JOIN node n ON n.id = r.metalake_id AND n.deleted = 0 WHERE r.deleted = 0"
+)
 STANDING = Sql("SELECT enabled FROM principal WHERE kind = :kind AND name = :name AND deleted = 0")
 SIGNED_IN = Sql("SELECT signed_in FROM principal WHERE id = :id AND deleted = 0")
 SIGN_IN = Sql("UPDATE principal SET signed_in = :issued WHERE id = :id AND (signed_in IS NULL OR signed_in < :issued)")
@@ -138,6 +143,14 @@ class PrincipalWrites:
         if found is None:
             raise NotFound(f"{kind.word.capitalize()} {name} does not exist: add it first", kind=kind.word)
         return found
+
+    def names(self, metalake_id: int, kind: Kind) -> tuple[str, ...]:
+        """Read the names of all users, or all groups, of a metalake."""
+        return tuple(row[0] for row in self.tx.rows(NAMES, {"metalake": metalake_id, "kind": int(kind)}))
+
+    def everybody(self) -> list[tuple[str, Kind, str]]:
+        """Read all users, groups and roles of the server: metalake, kind and name of each, in that order."""
+        return sorted((row[0], KINDS[row[1]], row[2]) for row in self.tx.rows(EVERYBODY, {}))
 
     def standing(self, user: str) -> Standing:
         """Read what all metalakes together know of a user's name, inside the transaction."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = "id, metalake_id, name, record, created_by, created_at, modified_by, modified_at"
 NAMED = Sql(f"SELECT {_COLUMNS} FROM role WHERE metalake_id = :metalake AND name = :name AND deleted = 0")
+NAMES = Sql("SELECT name FROM role WHERE metalake_id = :metalake AND deleted = 0")
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM role WHERE id = :id AND deleted = 0")
 ALL = Sql(
     f"SELECT {_COLUMNS}, (SELECT o.principal_id FROM owner o WHERE o.object_id = role.id) FROM role"
@@ -164,6 +165,10 @@ class RoleWrites:
 
     def __init__(self, tx: Tx) -> None:
         self.tx = tx
+
+    def names(self, metalake_id: int) -> tuple[str, ...]:
+        """Read the names of all roles of a metalake."""
+        return tuple(row[0] for row in self.tx.rows(NAMES, {"metalake": metalake_id}))
 
     def find(self, metalake_id: int, name: str) -> RoleEntity | None:
         """Read a role by name inside the transaction."""

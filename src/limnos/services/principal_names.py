@@ -1,0 +1,192 @@
+"""Names that a new user, group or role may have: the characters of PRECIS user names, and no look-alikes (UTS 39).
+
+May import the rooms below. Knows no wire format. Names that are stored already are not judged here: whoever has one keeps it.
+
+Two libraries carry the tables: `precis_i18n` (RFC 8264, 8265) and `confusable_homoglyphs` (Unicode's scripts and confusables). The second
+one is imported when the first name with a letter beyond ASCII comes, because its tables take some megabytes.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import precis_i18n
+
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.model.principals import NAME_BYTES_MAX, is_name
+from limnos.model.privileges import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from limnos.model.entities import Principal
+    from limnos.store.tx import Tx
+
+_PROFILE: Final = precis_i18n.get_profile("UsernameCasePreserved")
+_WORDS: Final = re.compile("[^\x00-/:-@\\[-`{-\x7f]+")
+"""Stretches without punctuation of ASCII: the parts of an e-mail address, of `team-a` or of `Ana Maria`."""
+_NO_SCRIPT: Final = frozenset({"COMMON", "INHERITED"})
+NAMES_TOLD_MAX: Final = 100
+_TOGETHER: Final = (
+    frozenset({"LATIN", "HAN", "HIRAGANA", "KATAKANA"}),
+    frozenset({"LATIN", "HAN", "BOPOMOFO"}),
+    frozenset({"LATIN", "HAN", "HANGUL"}),
+)
+"""Scripts that one word may mix: UTS 39, section 5.2, "Highly Restrictive"."""
+
+
+def check_new_name(name: str, kind: Kind, *, known: Iterable[str] = ()) -> str:
+    """Return the name if a new user, group or role may have it.
+
+    Args:
+        name: As it is to be stored.
+        kind: USER, GROUP or ROLE, for the message.
+        known: Names that it must not look like.
+
+    Raises BadRequest: a character that PRECIS's UsernameCasePreserved (RFC 8265, section 3.4) has not, a form that it would change,
+    a space at an end or two in a row, a word of several scripts, a look-alike of a known name.
+    """
+    problem = name_problem(name)
+    if problem is not None:
+        raise BadRequest(f"A new {kind.word} cannot be called {_spelled(name)}: {problem}")
+    twin = look_alike(name, known)
+    if twin is not None:
+        raise BadRequest(
+            f"A new {kind.word} cannot be called {_spelled(name)}: it looks like {shown(twin)}, which is another name. Choose one that shows the difference"
+        )
+    return name
+
+
+def name_problem(name: str) -> str | None:
+    """Say what is wrong with a name and what to do, None for a name that is right. Its look-alikes are not considered."""
+    if not is_name(name):
+        return f"names have 1 to {NAME_BYTES_MAX} bytes, and no control characters or marks of direction"
+    parts = name.split(" ")
+    if not all(parts):
+        return "a space at an end, or beside another one, does not show. Leave it out"
+    for part in parts:
+        try:
+            enforced = _PROFILE.enforce(part)
+        except UnicodeEncodeError as error:
+            return _refused(part[error.start : error.end], error.reason.rpartition("/")[2])
+        if enforced != part:
+            return f"it is another spelling of {shown(enforced)}. Write that one ({_code_points(enforced)})"
+    if name.isascii():
+        return None
+    for word in _WORDS.findall(name):
+        scripts = _scripts(word)
+        if len(scripts) > 1 and not any(scripts <= together for together in _TOGETHER):
+            return f"a word of it mixes letters of {' and '.join(sorted(each.capitalize() for each in scripts))}. Use one script for a word"
+    return None
+
+
+def _refused(text: str, rule: str) -> str:
+    if rule == "bidi_rule":
+        return "its parts would show in another order (the bidi rule of RFC 5893). Write it in one direction"
+    return (
+        f"{_code_points(text)} is not allowed in it ({rule.replace('_', ' ')}, RFC 8264)."
+        " Names have letters, digits and the punctuation of ASCII"
+    )
+
+
+def look_alike(name: str, known: Iterable[str]) -> str | None:
+    """Return the name among `known` that this one can be taken for; None if there is none.
+
+    Only a name with letters beyond ASCII all of which look like ASCII's is compared, so that `user1` and `userl` may both exist.
+    """
+    skeleton = ascii_skeleton(name)
+    if skeleton is None:
+        return None
+    return next((each for each in known if each != name and _skeleton(each) == skeleton), None)
+
+
+def ascii_skeleton(name: str) -> str | None:
+    """Return the skeleton (UTS 39, section 4) of a name that imitates ASCII; None for one that is ASCII, or that shows that it is not."""
+    if name.isascii():
+        return None
+    skeleton = _skeleton(name)
+    return skeleton if skeleton.isascii() else None
+
+
+def principal_create(
+    tx: Tx, metalake_id: int, *, kind: Kind, name: str, external_id: str | None = None, enabled: bool = True
+) -> Principal:
+    """Insert a user or group that looks like no other of its metalake. Raises AlreadyExists, BadRequest."""
+    if ascii_skeleton(name) is not None:
+        check_new_name(name, kind, known=tx.principals.names(metalake_id, kind))
+    return tx.principals.create(metalake_id, kind, name, external_id=external_id, enabled=enabled)
+
+
+class OddName(NamedTuple):
+    """A stored name that no new user, group or role could have: where it is, and why."""
+
+    metalake: str
+    kind: Kind
+    name: str
+    problem: str
+
+
+def odd_names(tx: Tx, *, admins: Collection[str]) -> list[OddName]:
+    """Return the first NAMES_TOLD_MAX stored names that no new user, group or role could have; names of service admins are right."""
+    everybody = tx.principals.everybody()
+    known = defaultdict(list)
+    for metalake, kind, name in everybody:
+        known[metalake, kind].append(name)
+    found: list[OddName] = []
+    for metalake, kind, name in everybody:
+        if name in admins and kind is Kind.USER:
+            continue
+        beside = (*admins, *known[metalake, kind]) if kind is not Kind.ROLE else known[metalake, kind]
+        problem, twin = name_problem(name), look_alike(name, beside)
+        if problem is None and twin is not None:
+            problem = f"it looks like {shown(twin)}"
+        if problem is not None:
+            found.append(OddName(metalake, kind, name, problem))
+        if len(found) == NAMES_TOLD_MAX:
+            break
+    return found
+
+
+def _scripts(word: str) -> frozenset[str]:
+    from confusable_homoglyphs.categories import alias  # noqa: PLC0415 - its tables are read at the import
+
+    return frozenset(map(alias, word)) - _NO_SCRIPT
+
+
+def _skeleton(name: str) -> str:
+    prototype = _prototypes()
+    letters = (prototype.get(letter, letter) for letter in unicodedata.normalize("NFD", name))
+    return unicodedata.normalize("NFD", "".join(letters))
+
+
+@cache
+def _prototypes() -> dict[str, str]:
+    """Return the letters that Unicode's table of confusables maps, and what to.
+
+    The library keeps each pair in both directions. A letter that is mapped stands in one pair, a prototype usually in several.
+    """
+    from confusable_homoglyphs.confusables import confusables_data  # noqa: PLC0415 - its tables are read at the import
+
+    found = {}
+    for letter, pairs in confusables_data.items():
+        other = pairs[0]["c"]
+        backwards = len(confusables_data[other])
+        if letter.isascii() and not other.isascii():
+            continue  # a percent sign
+        if len(pairs) == 1 and (backwards > 1 or other.isascii()):
+            found[letter] = other
+    return found
+
+
+def _spelled(name: str) -> str:
+    """The name with everything beyond ASCII escaped as well, if it has such: what it looks like is what may deceive."""
+    return shown(name) if name.isascii() else f"{shown(name)} ({name[:80]!a})"
+
+
+def _code_points(text: str) -> str:
+    return " ".join(f"U+{ord(each):04X}" for each in text[:40])

@@ -1,0 +1,40 @@
+"""What a check before a start tells of a store; keys that are not here stand in `test_sealed`."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from limnos.app.server import check, migrate
+from limnos.model.errors import StartWarning
+from limnos.model.kinds import ROOT_ID, Kind
+from tests.app.test_sealed import settings_of
+
+LAKE_ID = 7
+
+
+def insert(file: sqlite3.Connection, table: str, **given: object) -> None:
+    """Insert a row; columns that are not given are zero, or empty bytes in a record."""
+    names = [each[1] for each in file.execute(f"PRAGMA table_info({table})")]
+    row = {"record": b"", "created_by": "admin", "format": "", "external_id": None} | given
+    file.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", [row.get(name, 0) for name in names])
+
+
+def test_check_lists_names_that_would_be_refused(tmp_path: Path) -> None:
+    """A user's double of an older release is named with escapes, why, and how to replace it; the start is not stopped."""
+    settings = settings_of(tmp_path)
+    migrate(settings)
+    with closing(sqlite3.connect(tmp_path / "limnos.db")) as file, file:
+        insert(file, "node", id=LAKE_ID, parent_id=ROOT_ID, kind=int(Kind.METALAKE), space="metalake", name="lake")
+        for number, name in enumerate(("ana", "admin\u200b", "adm\u0131n")):
+            insert(file, "principal", id=10 + number, metalake_id=LAKE_ID, kind=int(Kind.USER), name=name)
+
+    found = check(settings)
+
+    assert all(isinstance(each, StartWarning) for each in found)
+    assert [(each.message, each.why.partition(" (")[0]) for each in found] == [
+        (r"The name of user 'admin\u200b' of metalake lake would be refused today", "U+200B is not allowed in it"),
+        (r"The name of user 'adm\u0131n' of metalake lake would be refused today", "it looks like admin"),
+    ]
+    assert all("add a user with another name" in each.advice for each in found)
