@@ -4,14 +4,14 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup demo test test-fast test-integration test-spark lint fix docs bench conformance jars
+.PHONY: help setup demo test test-full test-fast test-integration test-spark lint fix docs bench conformance jars
 
 BIN := .venv/bin
 STAMP := .venv/.limnos-setup
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 ARGS ?=
-# The three suites share out all tests, so one may be empty (with ARGS="-k …"): pytest says that by 5.
+# A suite may be empty (with ARGS="-k …"): pytest says that by 5.
 NONE_IS_FINE := [ $$? -eq 5 ]
 CODE := $(wildcard src tests bench conformance scripts examples)
 
@@ -35,10 +35,11 @@ jars: setup ## fetch the Spark jar once, by its pinned SHA-256
 demo: setup ## start a server, run the Spark pipeline on real data, show access at work; ends with a report
 	@$(BIN)/limnos demo $(ARGS)
 
-test: setup jars ## all tests: fast suites, then servers and PostgreSQL, then Spark
-	@$(MAKE) --no-print-directory test-fast
-	@$(MAKE) --no-print-directory test-integration
-	@$(MAKE) --no-print-directory test-spark
+test: setup jars ## all suites at once; of large families a seventh, another one for each commit
+	$(PYTEST) -q -n $(WORKERS) --dist loadgroup --sampled --ignore tests/house $(ARGS) || $(NONE_IS_FINE)
+
+test-full: setup jars ## all suites, every test
+	$(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) || $(NONE_IS_FINE)
 
 test-fast: setup ## tests that start nothing
 	$(PYTEST) -q -n $(WORKERS) --dist worksteal -m "not integration and not spark" $(ARGS) || $(NONE_IS_FINE)

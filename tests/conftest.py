@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.sampling import SPARK_GROUP, part_of_commit, sample
 from tests.zones import ZONES, is_zoned, machine_in
 
 if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
+
     from tests.backends import Database, Lab, PostgresServer
     from tests.brokers import KafkaServer
     from tests.mariadbs import MariaServer
@@ -111,6 +115,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("zone", ZONES, indirect=True, scope="module")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run ask for a sample; `make test` does."""
+    parser.addoption(
+        "--sampled", action="store_true", help="of what is large, one part in seven; the commit says which"
+    )
+    parser.addoption("--part", type=int, default=None, help="the part, 0 to 6, instead of the commit's")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the part once, for all processes of a run."""
+    if config.option.sampled and config.option.part is None:
+        config.option.part = part_of_commit(_HERE)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which part runs, so that a failure can be seen again."""
+    return f"sampled: part {config.option.part} of 0 to 6" if config.option.sampled else ""
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Let a run that is told to end take down what it started, servers and databases, as one that is interrupted does."""
 
@@ -124,8 +147,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         signal.signal(signal.SIGTERM, stop)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start servers or Spark, by their folder or by what they ask for."""
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Mark the tests that start servers or Spark, by their folder or by what they ask for; then take the sample, if one is asked for.
+
+    The sample is taken of what the other options (`-k`, `-m`) leave.
+    """
     for item in items:
         if _SPARK_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("spark")
@@ -133,6 +160,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark, folders in _MARKS.items():
             if folder in folders:
                 item.add_marker(mark)
+    yield
+    if config.option.sampled:
+        items[:], left_out = sample(items, config.option.part, _HERE)
+        config.hook.pytest_deselected(items=left_out)
+    with_spark = [item for item in items if item.get_closest_marker("spark") is not None]
+    for item in with_spark:
+        item.add_marker(pytest.mark.xdist_group(SPARK_GROUP))  # read by pytest-xdist, where it is loaded
+    if with_spark and getattr(config.option, "dist", "no") == "loadgroup":  # the longest share of the work begins first
+        items[:] = [*with_spark, *(item for item in items if item.get_closest_marker("spark") is None)]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Share out the tests of `--dist loadgroup`: all that need Spark to one process, all others by module."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from tests.scheduling import ModulesAndSpark
+
+    return ModulesAndSpark(config, log)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

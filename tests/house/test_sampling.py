@@ -1,0 +1,81 @@
+"""The sample of a run: seven parts hold every test, none leaves a family out, and the same commit has the same tests."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.sampling import CASES_MIN, PARTS, part_of_commit, sample
+
+ROOT = Path("/tests")
+
+
+def item(nodeid: str, *marks: str, **parameters: str) -> SimpleNamespace:
+    """What sampling asks of a test."""
+    return SimpleNamespace(
+        nodeid=nodeid,
+        path=ROOT / nodeid.partition("::")[0],
+        get_closest_marker=lambda name: name if name in marks else None,
+        callspec=SimpleNamespace(params=parameters),
+    )
+
+
+def chosen(items: list[SimpleNamespace], part: int) -> list[str]:
+    """The names of the tests that a part runs."""
+    return [each.nodeid for each in sample(items, part, ROOT)[0]]  # type: ignore[arg-type, attr-defined]
+
+
+@pytest.mark.parametrize(
+    "items, least",
+    [
+        ([item(f"m.py::t[{n}]") for n in range(400)], CASES_MIN[""]),
+        ([item(f"m.py::t[{n}]", "integration") for n in range(40)], CASES_MIN["integration"]),
+        ([item(f"m.py::t{n}", "spark", "long") for n in range(12)], 1),
+        ([item(f"faults/m.py::t{n}", "integration") for n in range(12)], 1),
+        (
+            [item(f"m.py::t{n}[postgres]", "integration", database="postgres") for n in range(50)],
+            CASES_MIN["integration"],
+        ),
+    ],
+    ids=["parameters", "with-servers", "long", "long-by-folder", "on-postgresql"],
+)
+def test_of_a_large_family_a_seventh_runs_and_seven_parts_run_it_whole(
+    items: list[SimpleNamespace], least: int
+) -> None:
+    """No part is empty or much more than a seventh, and no test is in none."""
+    parts = [chosen(items, part) for part in range(PARTS)]
+
+    assert {name for part in parts for name in part} == {each.nodeid for each in items}
+    assert all(least <= len(part) <= max(least, len(items) / PARTS + 1) for part in parts)
+    assert parts == [chosen(items, part) for part in range(PARTS)]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [item(f"m.py::t{n}", "integration") for n in range(50)],
+        [item(f"m.py::t[{n}]", "spark") for n in range(3)],
+        [item(f"engine/m.py::t{n}") for n in range(50)],
+    ],
+    ids=["different-tests", "few-parameters", "fast-in-a-long-folder"],
+)
+def test_what_is_small_always_runs(items: list[SimpleNamespace]) -> None:
+    """Tests of their own, and few parameters, are in each part, in their order."""
+    for part in range(PARTS):
+        assert chosen(items, part) == [each.nodeid for each in items]
+
+
+def test_the_part_follows_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without a repository has part 0; a variable names another one."""
+    monkeypatch.delenv("LIMNOS_TEST_PART", raising=False)
+    here = Path(__file__).parent
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True).stdout
+
+    assert part_of_commit(tmp_path) == 0
+    assert part_of_commit(here) == int(commit, 16) % PARTS
+
+    monkeypatch.setenv("LIMNOS_TEST_PART", "9")
+    assert part_of_commit(here) == 9 % PARTS
