@@ -167,7 +167,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     with_spark = [item for item in items if item.get_closest_marker("spark") is not None]
     for item in with_spark:
         item.add_marker(pytest.mark.xdist_group(SPARK_GROUP))  # read by pytest-xdist, where it is loaded
-    if with_spark and getattr(config.option, "dist", "no") == "loadgroup":  # the longest share of the work begins first
+    if with_spark and getattr(config.option, "loadgroup", False):  # the longest share of the work begins first
         items[:] = [*with_spark, *(item for item in items if item.get_closest_marker("spark") is None)]
 
 
