@@ -152,6 +152,16 @@ def test_a_file_exists_until_it_is_deleted(files: FileStore, tmp_path: Path) -> 
     assert files.exists(location) is True
 
 
+def test_a_file_has_a_length(files: FileStore, tmp_path: Path) -> None:
+    """In bytes, 0 included; what is not there, or is a directory, has none."""
+    for size in (0, 9):
+        files.write_new(f"file://{tmp_path}/{size}", b"x" * size)
+
+    assert [files.size(f"file://{tmp_path}/{name}") for name in ("0", "9", "gone", "9/below", "")] == [
+        0, 9, None, None, None,
+    ]  # fmt: skip
+
+
 def test_a_directory_is_never_deleted(files: FileStore, tmp_path: Path) -> None:
     """Deleting a directory is refused, and what it holds stays."""
     (tmp_path / "table").mkdir()

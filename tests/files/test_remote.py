@@ -105,6 +105,14 @@ def test_a_file_exists_until_it_is_deleted(files: FileStore) -> None:
     assert files.exists("s3://bucket/gone/ab") is True
 
 
+def test_a_file_has_a_length(files: FileStore) -> None:
+    """In bytes, 0 included; what is not there, or is a directory, has none."""
+    for size in (0, 9):
+        files.write_new(f"s3://bucket/length/{size}", b"x" * size)
+
+    assert [files.size(f"s3://bucket/length{name}") for name in ("/0", "/9", "/gone", "")] == [0, 9, None, None]
+
+
 @pytest.mark.parametrize("size", [0, 9, 10])
 def test_a_limit_bounds_what_is_read(files: FileStore, size: int) -> None:
     """A file up to the limit is read whole, an empty one too."""

@@ -14,7 +14,7 @@ import fastavro
 import pytest
 
 from limnos.formats import avro
-from limnos.formats.avro import BadAvro, texts_of
+from limnos.formats.avro import BadAvro, texts_of, values_of
 
 ENTRY = {
     "type": "record", "name": "entry",
@@ -161,3 +161,13 @@ def test_a_file_that_is_cut_off(cut: int) -> None:
     """Wherever it ends, it is bad, and nothing else is raised."""
     with pytest.raises(BadAvro):
         list(texts_of(made(record(), (2, (number(3) + b"abc") * 2))[:cut], "p"))
+
+
+def test_several_values_of_each_row() -> None:
+    """Texts and numbers come in the order of the paths; a field that rows have not, or that is neither, is None."""
+    data = written(ENTRY, ROWS[:2])
+
+    assert list(values_of(data, PATH, ("status",), ("gone",), ("data_file", "sizes"))) == [
+        ("s3://b/0é", 1, None, None), ("s3://b/1é", 1, None, None),
+    ]  # fmt: skip
+    assert list(values_of(data, ("gone",))) == []

@@ -138,6 +138,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_ALTER: inside(_MODIFY, _TABLE),
     Action.TABLE_COMMIT: inside(_MODIFY, _TABLE),
     Action.TABLE_REPORTS: inside(_MODIFY, _TABLE),  # what clients told of their scans and commits
+    Action.TABLE_CHECK: inside(_MODIFY, _TABLE),  # names of its files, and whether they are there
     Action.TABLE_DROP: inside(_TABLE),
     Action.TABLE_RENAME: inside(_MODIFY, _TABLE),  # within its namespace
     Action.TABLE_MOVE: inside(_TABLE),  # and TABLE_CREATE where it goes

@@ -49,6 +49,7 @@ from limnos.client.server import Server
 from limnos.client.service_accounts import ServiceAccounts
 from limnos.client.sqlpp import Statements
 from limnos.client.storage import Storage
+from limnos.client.table_checks import TableChecks
 from limnos.client.tables import Tables
 from limnos.client.tags import Tags
 from limnos.client.tasks import Tasks
@@ -74,6 +75,7 @@ class _Resources(Generic[S]):
         self.namespaces = Namespaces(sender, scope)
         self.names = Names(sender, scope)
         self.tables = Tables(sender, scope)
+        self.table_checks = TableChecks(sender, scope)
         self.schemas = Schemas(sender, scope)
         self.views = Views(sender, scope)
         self.models = Models(sender, scope)

@@ -387,6 +387,28 @@ class StorageChecked(msgspec.Struct, frozen=True):
     passed: bool
 
 
+class TableFinding(msgspec.Struct, frozen=True):
+    """A file that is not as its table says, and what to do (`told`)."""
+
+    kind: str
+    """`metadata`, `manifest list`, `manifest`, `file`, `statistics`."""
+    problem: str
+    """`missing`, `size` (other than told), `unreadable`, `outside` (not looked at)."""
+    file: str
+    snapshot_id: int | None = None
+    size_told: int | None = None
+    size_found: int | None = None
+    told: str = ""
+
+
+class TableChecked(msgspec.Struct, frozen=True):
+    """How many files of a table were looked at, and which are not as it says; `after` is where the next slice begins."""
+
+    files: int
+    findings: tuple[TableFinding, ...]
+    after: str | None = None
+
+
 class SecretKey(msgspec.Struct, frozen=True):
     """A key that seals secrets, by its id, and how many catalogs and webhooks have some under it."""
 

@@ -245,6 +245,19 @@ class Iceberg(Section):
         default=True,
         description="Refuse (409) commits that remove snapshots which a pipeline run that runs or is held, or a scan plan that has not expired, needs.",
     )
+    check_added_files: bool = Field(
+        default=False,
+        description="Look for the files that a commit adds before it is made, and refuse (400) a commit that names one which is missing or lies outside of the "
+        "table's location and data paths.",
+    )
+    check_added_files_max: PositiveInt = Field(
+        default=1_000,
+        description="How many files of one request are looked for; the rest is taken as it is, which the log and `limnos_commit_files_total` tell.",
+    )
+    check_added_files_s: PositiveFloat = Field(
+        default=10.0,
+        description="How long one request waits for that, in seconds; what was not looked for by then is taken as it is.",
+    )
     clock_ahead_s: float = Field(
         default=30.0,
         ge=0.0,

@@ -84,12 +84,16 @@ class LocalFiles:
             raise trouble.failed("read", location, error) from error
 
     def exists(self, location: str) -> bool:
+        return self.size(location) is not None
+
+    def size(self, location: str) -> int | None:
         try:
-            return stat.S_ISREG(os.stat(_path(location)).st_mode)
+            status = os.stat(_path(location))
         except OSError as error:
             if trouble.is_missing(error):
-                return False
+                return None
             raise trouble.failed("look for", location, error) from error
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def mark(self, location: str) -> Mark | None:
         """Tell what is at a place, links not followed; None where there is nothing, or nobody can tell."""

@@ -141,13 +141,17 @@ class RemoteFiles:
         return data
 
     def exists(self, location: str) -> bool:
+        return self.size(location) is not None
+
+    def size(self, location: str) -> int | None:
         path = self._path(location)
         try:
-            return self._fs.info(path)["type"] == "file"
+            told = self._fs.info(path)
         except Exception as error:
             if trouble.is_missing(error):
-                return False
+                return None
             raise trouble.failed("look for", location, error, remote=True) from error
+        return _entry_of("", told).size if told["type"] == "file" else None
 
     def below(self, location: str) -> Iterator[str]:
         path = self._path(location)

@@ -42,6 +42,9 @@ class FileStore(Protocol):
     def exists(self, location: str) -> bool:
         """Say whether a file is there; a directory is none."""
 
+    def size(self, location: str) -> int | None:
+        """Return the length of a file in bytes; None when it is not there, or is a directory."""
+
     def below(self, location: str) -> Iterator[str]:
         """List the files below a location, as locations; none when nothing is there. Links are not followed."""
 

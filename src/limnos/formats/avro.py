@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 import fastavro
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from fastavro.types import Schema
 
@@ -40,24 +40,39 @@ class BadAvro(ValueError):
 
 def texts_of(data: bytes, *path: str) -> Iterator[str]:
     """Give the text at a path of fields in each row; none when the rows have no such field. Raises BadAvro."""
+    for (found,) in values_of(data, path):
+        if isinstance(found, str):
+            yield found
+
+
+def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> Iterator[tuple[object, ...]]:
+    """Give the texts and numbers at some paths of fields in each row, None for a field that a row has not.
+
+    No row is given when the rows have none of the fields, unless the first `is_needed`. Raises BadAvro.
+    """
     try:
         source = io.BytesIO(data)
         told, sync = _head(source)
         schema = _schema(told)
-        wanted = _only(schema, path)
+        if is_needed and _only(schema, paths[:1]) is None:
+            raise BadAvro(f"its rows have no field {'.'.join(paths[0])}")
+        wanted = _only(schema, paths)
         if wanted is None:
             return
         plain = _Plain(source, told, sync)
         for row in fastavro.reader(cast("io.BytesIO", plain), reader_schema=cast("Schema", wanted)):
-            found: object = row
-            for name in path:
-                found = cast("dict[str, object]", found)[name]
-            if isinstance(found, str):
-                yield found
+            yield tuple([_value_at(row, path) for path in paths])
     except BadAvro:
         raise
     except Exception as error:
         raise BadAvro(str(error) or type(error).__name__) from error
+
+
+def _value_at(row: object, path: tuple[str, ...]) -> object:
+    found = row
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
 
 
 def unpacked(data: bytes) -> bytes:
@@ -249,16 +264,21 @@ class _Bounds:
         return True
 
 
-def _only(schema: object, path: tuple[str, ...]) -> object:
-    """Return a schema that wants nothing but the text at a path; None when there is none."""
-    if not path:
+_LEAVES: Final = frozenset({"string", "int", "long", "boolean", "null"})
+
+
+def _only(schema: object, paths: Sequence[tuple[str, ...]]) -> object:
+    """Return a schema that wants nothing but texts and numbers at some paths; None when there is none of them."""
+    if () in paths:
         branches = schema if isinstance(schema, list) else [schema]
         kinds = [each.get("type") if isinstance(each, dict) else each for each in branches]
-        return schema if "string" in kinds and set(kinds) <= {"string", "null"} else None
+        return schema if all(isinstance(kind, str) and kind in _LEAVES for kind in kinds) else None
     if not isinstance(schema, dict) or schema.get("type") != "record":
         return None
+    fields: list[object] = []
     for field in schema["fields"]:
-        if field["name"] == path[0]:
-            inner = _only(field["type"], path[1:])
-            return None if inner is None else {**schema, "fields": [{**field, "type": inner}]}
-    return None
+        inner = [path[1:] for path in paths if path[0] == field["name"]]
+        wanted = _only(field["type"], inner) if inner else None
+        if wanted is not None:
+            fields.append({**field, "type": wanted})
+    return {**schema, "fields": fields} if fields else None

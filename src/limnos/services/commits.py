@@ -22,6 +22,7 @@ from limnos.formats.iceberg.repeats import build, check_or_made
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
 from limnos.model.places import PlaceKind
+from limnos.services.added_files import CommitFiles, check_added_files
 from limnos.services.chores import is_heavy
 from limnos.services.iceberg_tables import (
     Whole,
@@ -161,10 +162,16 @@ async def table_commit(
 
     asked = Asked(ctx, scope, look, Change([] if raw else requirements, updates, raw), proof)
     base = await asked.base()
+    await check_added_files(ctx, [files_of(asked.change, document=base.document, place=base.place)])
     made = await _make_in_turn(asked, base)
     if made.built is not None:
         await clean(ctx, made.document, built=made.built, place=base.place)
     return made.document, base.place.catalog
+
+
+def files_of(change: Change, *, document: Document | None, place: Place) -> CommitFiles:
+    """Return what a change says of files."""
+    return CommitFiles(change.updates, change.raw, document, place)
 
 
 async def _make_in_turn(asked: Asked, base: Base) -> Made:
@@ -342,8 +349,9 @@ async def _commit_create(
 ) -> tuple[Document, CatalogRecord]:  # fmt: skip
     """Make the table of a staged create: the commit carries everything."""
     try:
-        draft = await new_table_read(ctx, scope, namespace, name)
-        whole = await change_create(ctx.services, Change([], updates, raw))
+        draft, change = await new_table_read(ctx, scope, namespace, name), Change([], updates, raw)
+        await check_added_files(ctx, [files_of(change, document=None, place=draft.place)])
+        whole = await change_create(ctx.services, change)
         return await table_make(ctx, scope, namespace=namespace, name=name, whole=whole, draft=draft)
     except AlreadyExists as error:
         if error.kind == "table":

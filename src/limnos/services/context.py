@@ -118,7 +118,7 @@ class Services:
         self.scan_chores: Chores = scan_chores or OwnChores()
         self.scan_turns, self.scan_flights, self.plan_pins = NoTurns(), Flights(), PlanPins()
         self.sqlpp_requests = Requests(gate, store)
-        self.recent, self.lines = RecentMetadata(), Lines()
+        self.recent, self.lines, self.added_files_turns = RecentMetadata(), Lines(), asyncio.Semaphore(4)
         self.audit = AuditLines(store, gate, rules=defaults.audit)
         self.reports = Reports(store, keep_ms=defaults.keep_reports_ms, sample=defaults.reports_sample)
         self.repeats = Lines()  # of requests with the same key

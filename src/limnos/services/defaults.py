@@ -80,6 +80,10 @@ class Defaults(NamedTuple):
     """How old what killed statements left is before it goes; 0: it stays."""
     keep_pinned: bool = True
     """Whether commits may not remove snapshots that runs and plans need."""
+    check_added_files: bool = False
+    check_added_files_max: int = 1_000
+    check_added_files_s: float = 10.0
+    """Whether files that commits add are looked for: how many of one request, and for how long."""
     clock_ahead_ms: int = 30_000
     """How far times that clients write into metadata may be ahead of the store's clock."""
     storages: Storages = Storages()

@@ -171,6 +171,17 @@ class Files:
         """Say whether a file is there."""
         return await self._run(location, properties, lambda store: store.exists(location))
 
+    async def size(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> int | None:
+        """Return the length of a file in bytes; None when it is not there. Raises OutsideRoots where links lead out of the roots."""
+        allowed = self._allowed
+
+        def look(store: FileStore) -> int | None:
+            if is_local(location) and not leads_within(location, roots, allowed=allowed):
+                raise OutsideRoots(f"File {location} leads out of the roots by a link")
+            return store.size(location)
+
+        return await self._run(location, properties, look)
+
     async def holds(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> bool:
         """Say whether any file lies below a location; where links lead out of the roots there is none."""
         if is_local(location):

@@ -17,9 +17,19 @@ from limnos.model.entities import Document
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.iceberg import render
+from limnos.services.added_files import check_added_files
 from limnos.services.assembly import build_all
 from limnos.services.chores import is_heavy
-from limnos.services.commits import LOST_RACES, OFFERED_BYTES_MAX, PATIENCE_S, LostRace, clean, lost_race_pause
+from limnos.services.commits import (
+    LOST_RACES,
+    OFFERED_BYTES_MAX,
+    PATIENCE_S,
+    Change,
+    LostRace,
+    clean,
+    files_of,
+    lost_race_pause,
+)
 from limnos.services.deeds import command_of, transaction_run
 from limnos.services.iceberg_tables import TableRequest
 from limnos.services.plans import plan_of, told_about
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.model.permits import Permit
+    from limnos.services.added_files import CommitFiles
     from limnos.services.assembly import Built
     from limnos.services.context import Context
     from limnos.services.deeds import Done, Transact
@@ -62,6 +73,7 @@ async def transact(
     lines, look = ctx.services.lines, partial(plan_of, operations)
     epoch = ctx.services.view.epoch
     plan = await ctx.read(scope, look)
+    await _check_files(ctx, plan)
     waits = not all(map(lines.is_free, plan.lines))
     async with lines.turns(plan.lines):
         if waits:
@@ -74,6 +86,19 @@ async def transact(
         if plan.steps[number].mutation is None and isinstance(each, (Document, Held)):
             documents[number] = each.document if isinstance(each, Held) else each
     return done.revision, documents
+
+
+async def _check_files(ctx: Context, plan: Plan) -> None:
+    """Look for the files that the transaction's commits add, if the setting asks for it. Raises BadRequest with the table's name."""
+    commits: list[CommitFiles] = []
+    for work in plan.works:
+        made = plan.steps[work.steps[0]].source
+        location = made.location if isinstance(made, TableRequest) else None
+        for step in [plan.steps[number] for number in work.steps]:
+            if isinstance(step.source, Change):
+                files = files_of(step.source, document=work.document, place=work.place)
+                commits.append(files._replace(path=step.path, location=location))
+    await check_added_files(ctx, commits)
 
 
 def _documents(plan: Plan, built: list[Built]) -> list[Document | None]:

@@ -156,6 +156,12 @@ def rivals_read(location: str, *, but: int = 0) -> Load[list[Place]]:
     return [place_of_row(row) for row in (*upwards, *lower)]
 
 
+def own_places_read(owner_id: int) -> Load[list[Place]]:
+    """Read what an object has."""
+    rows = yield OWN, {"id": owner_id}
+    return [place_of_row(row) for row in rows]
+
+
 def conflicts_read(limit: int) -> Load[list[Place]]:
     """Read places that break a rule since before the rules were kept."""
     rows = yield CONFLICTS, {"id": 0, "location": "", "limit": limit}

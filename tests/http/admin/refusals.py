@@ -52,6 +52,10 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield case(reports, "table", "lake", "main", query="?table=there.t")
     yield case(reports, "no table", "lake", "main", query="?table=there.gone")
     yield case(reports, "of no catalog", "lake", "nowhere", query="?table=there.t")
+    check = f"GET {LAKE}/catalogs/{{c}}/tables/check"
+    yield case(check, "table", "lake", "main", query="?table=there.t")
+    yield case(check, "no table", "lake", "main", query="?table=there.gone")
+    yield case(check, "of no catalog", "lake", "nowhere", query="?table=there.t")
     yield from _lineage()
     yield from _webhooks(node)
     yield from _pipelines(node, who)

@@ -12,8 +12,16 @@ from typing import TypeVar
 
 import msgspec
 
+from limnos.formats.iceberg import (
+    file_lists,
+    read_restrictions,
+    requirements,
+    row_filters,
+    updates,
+    view_metadata,
+    view_updates,
+)
 from limnos.formats.iceberg import metadata as iceberg_metadata
-from limnos.formats.iceberg import read_restrictions, requirements, row_filters, updates, view_metadata, view_updates
 from limnos.formats.iceberg.clocks import AHEAD_MS
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.json_types import Json
@@ -211,5 +219,9 @@ CHORES: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-view-create": view_create,
     "iceberg-view-commit": view_commit,
     "iceberg-view-register": view_register,
+    "iceberg-manifests": file_lists.manifests_chore,
+    "iceberg-files": file_lists.files_chore,
+    "iceberg-added": file_lists.added_chore,
+    "iceberg-snapshots": file_lists.snapshots_chore,
 }
 """Every chore by its name; all parts and results are bytes."""

@@ -1,0 +1,51 @@
+"""`table check`.
+
+May import `client` values and this room.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.output import show_rows, visible
+
+app = App(name="table")
+_UNSEEN = "outside"
+
+
+@app.command
+def check(
+    path: str,
+    /,
+    *,
+    all_snapshots: Annotated[
+        bool, Parameter(name="--all", negative=(), help="Check every snapshot that the table has, not the current one.")
+    ] = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Check that the files which a table names are there and as long as it says; exit code 1 if one is not.
+
+    Metadata, manifest lists, manifests, files of data and deletes, statistics; what to do is told for each. For whoever may modify the table.
+
+    Parameters
+    ----------
+    path
+        The table, as `main.raw.trips`.
+    """
+    with common.client() as client:
+        found = client.table_checks.check(path, every=all_snapshots)
+    rows = [msgspec.structs.asdict(each) for each in found.findings]
+    show_rows(
+        rows,
+        ["kind", "problem", "snapshot_id", "size_told", "size_found", "file"],
+        shape=common.shape,
+        empty=f"{found.files} files were looked at: nothing is missing",
+    )
+    for told in dict.fromkeys(f"{each.kind} {each.problem}: {each.told}" for each in found.findings):
+        sys.stderr.write(visible(told) + "\n")
+    return 1 if any(each.problem != _UNSEEN for each in found.findings) else 0

@@ -1,0 +1,52 @@
+"""Checks of tables' files: whether what a table's metadata names is there.
+
+May import `model`, `names`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import names_of
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest
+from limnos.names import display
+from limnos.services import table_checks
+from limnos.services.reports import catalog_require
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+
+SNAPSHOTS = ("current", "all")
+
+
+async def table_check(request: Request, ctx: Context) -> Response:
+    """Answer a slice of the check of a `table`: of its current snapshot or of `snapshots=all`, from `after` on."""
+    metalake, catalog = names_of(request)
+    path = tuple(display.parse(request.query("table") or "-"))
+    if len(path) < 2:
+        await ctx.read(Scope(metalake, catalog), catalog_require)
+        raise BadRequest("Say which table: its path below the catalog, as ?table=raw.trips")
+    snapshots = request.query("snapshots") or SNAPSHOTS[0]
+    if snapshots not in SNAPSHOTS:
+        raise BadRequest(f"'{snapshots[:50]}' are no snapshots to check: use one of {', '.join(SNAPSHOTS)}")
+    found = await table_checks.table_check(
+        ctx, Scope(metalake, catalog), path=path, every=snapshots == "all", after=request.query("after")
+    )
+    findings = [{**each._asdict(), "told": each.told} for each in found.findings]
+    return json_response({"files": found.files, "findings": findings, "after": found.after})
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route(
+        "GET",
+        "/api/limnos/v1/metalakes/{m}/catalogs/{c}/tables/check",
+        table_check,
+        "check-table",
+        query=("table", "snapshots", "after"),
+    ),
+)

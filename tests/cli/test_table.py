@@ -1,0 +1,34 @@
+"""`table check`: what is wrong with a table's files, slice by slice; the exit code says whether anything is."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Run
+from tests.client.fake import Fake
+
+CHECK = "/api/limnos/v1/metalakes/lake/catalogs/main/tables/check?table=raw.trips&snapshots="
+GONE = {
+    "kind": "file", "problem": "missing", "file": "s3://b/t/data/1.parquet", "snapshot_id": 7, "size_told": 5, "size_found": None,
+    "told": "restore it",
+}  # fmt: skip
+OUTSIDE = {**GONE, "problem": "outside", "told": "check it by the storage's own means"}
+
+
+def test_slices_are_put_together(fake: Fake, limnos: Run) -> None:
+    """The next one begins where the last one ended; a missing file is exit code 1, and what to do is told beside the rows."""
+    fake.on("GET", f"{CHECK}current", {"files": 1000, "findings": [], "after": "5.7.1.0"})
+    fake.on("GET", f"{CHECK}current&after=5.7.1.0", {"files": 20, "findings": [GONE], "after": None})
+
+    done = limnos("table", "check", "main.raw.trips")
+
+    assert (done.code, done.result) == (1, [GONE])
+    assert "file missing: restore it" in done.err
+
+
+def test_nothing_is_wrong(fake: Fake, run: Run) -> None:
+    """It says how many files it looked at; files where the server does not look are no failure."""
+    fake.on("GET", f"{CHECK}all", {"files": 12, "findings": [], "after": None})
+    done = run("table", "check", "main.raw.trips", "--all", "--uri", fake.uri, "--output", "table")
+    assert (done.code, "12 files were looked at: nothing is missing" in done.out + done.err) == (0, True)
+
+    fake.on("GET", f"{CHECK}current", {"files": 12, "findings": [OUTSIDE], "after": None})
+    assert run("table", "check", "main.raw.trips", "--uri", fake.uri, "--output", "table").code == 0

@@ -1,0 +1,86 @@
+"""What manifest lists, manifests and commits say of files: which are new, which are alive, how long they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.formats.iceberg.file_lists import (
+    AddedSnapshots,
+    FilePage,
+    ListedFile,
+    ListedManifest,
+    SnapshotFiles,
+    added_snapshots,
+    read_manifest,
+    read_manifest_list,
+    snapshots_of,
+    statistics_of,
+)
+from limnos.model.errors import InvalidTable
+from tests.manifests import DELETED, EXISTING, data_file, entry, listed, manifest, manifest_list
+
+MANIFEST = manifest(
+    [
+        entry(data_file("a")), entry(data_file("b"), status=EXISTING, snapshot=1, sequence=1), entry(data_file("c", file_size_in_bytes=5)),
+        entry(data_file("c", file_size_in_bytes=5)), entry(data_file("d"), status=DELETED, snapshot=1, sequence=1),
+    ]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_manifests_of_a_list(version: int) -> None:
+    """Each has its length and the snapshot that added it."""
+    data = manifest_list([listed("m1", b"12345", snapshot=7), listed("m2", b"", snapshot=8)], version=version)
+
+    assert read_manifest_list(data) == (ListedManifest("m1", 5, 7), ListedManifest("m2", 0, 8))
+
+
+def test_files_of_a_manifest() -> None:
+    """Those that it adds, or all that are alive; what stands there twice in a row is one file."""
+    a, b, c = ListedFile("a", 1000), ListedFile("b", 1000), ListedFile("c", 5)
+
+    assert read_manifest(MANIFEST, only_added=True, limit=9) == FilePage((a, c), has_more=False)
+    assert read_manifest(MANIFEST, only_added=False, limit=9) == FilePage((a, b, c), has_more=False)
+
+
+def test_pages_of_a_manifest() -> None:
+    """A page says whether more follow, and the next one begins behind it."""
+    pages = [read_manifest(MANIFEST, only_added=False, skip=number, limit=1) for number in range(4)]
+
+    assert [[each.path for each in page.files] for page in pages] == [["a"], ["b"], ["c"], []]
+    assert [page.has_more for page in pages] == [True, True, False, False]
+
+
+def test_damaged_files() -> None:
+    """They are told as such."""
+    for damaged in (b"", b"no", MANIFEST[:-20]):
+        with pytest.raises(InvalidTable):
+            read_manifest(damaged, only_added=False, limit=9)
+        with pytest.raises(InvalidTable):
+            read_manifest_list(damaged)
+
+
+def test_what_a_commit_adds() -> None:
+    """Its snapshots, and the locations that it brings with them; odd updates are the commit's to refuse."""
+    snapshot = {"snapshot-id": 5, "manifest-list": "l", "timestamp-ms": 9}
+    updates = [
+        {"action": "add-snapshot", "snapshot": snapshot}, {"action": "set-location", "location": "file:///n"},
+        {"action": "set-properties", "updates": {"write.data.path": "file:///d", "k": "v"}}, {"action": "add-snapshot"}, 5,
+        {"action": "add-snapshot", "snapshot": {"snapshot-id": 6, "manifests": ["m", 1]}},
+    ]  # fmt: skip
+
+    assert added_snapshots(updates) == AddedSnapshots(
+        (SnapshotFiles(5, "l", (), 9), SnapshotFiles(6, None, ("m",))), ("file:///n", "file:///d")
+    )
+    assert added_snapshots(updates[1:3]) == AddedSnapshots((), ())
+
+
+def test_files_of_metadata() -> None:
+    """Snapshots come by their age; statistics of the table and of its partitions have their lengths."""
+    metadata = {
+        "snapshots": [{"snapshot-id": 2, "timestamp-ms": 5}, {"snapshot-id": 1, "timestamp-ms": 4, "manifest-list": "l"}],
+        "statistics": [{"statistics-path": "s", "file-size-in-bytes": 3}], "partition-statistics": [{"statistics-path": "p"}],
+    }  # fmt: skip
+
+    assert snapshots_of(metadata) == [SnapshotFiles(1, "l", (), 4), SnapshotFiles(2, None, (), 5)]
+    assert statistics_of(metadata) == [ListedFile("s", 3), ListedFile("p", None)]

@@ -1,0 +1,230 @@
+"""A check of a table's files names what is missing or has another length, in slices, on a disk and on an object store; and looks nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from limnos.config.storage import Storage
+from limnos.services import table_checks
+from tests.http.driver import API, OWN, Node, grant, node_at
+from tests.http.iceberg import wire
+from tests.http.iceberg.test_added_files import Writer
+from tests.http.iceberg.test_plans import steer
+from tests.manifests import DELETED, EXISTING, data_file, entry, listed, manifest, manifest_list
+from tests.objects import BUCKET, Objects, Trouble, objects
+
+CHECK = f"{OWN}/metalakes/lake/catalogs/main/tables/check"
+Finding = tuple[str, str, str]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[Writer]:
+    """A table with two snapshots, each of which adds a file; which database there is makes no difference."""
+    with wire.node_over(tmp_path) as node:
+        made = Writer(node)
+        steer(node, check_added_files=False)
+        lists = []
+        for number, name in enumerate(("one", "two")):
+            size = wire.local(made.file(f"{name}.parquet")).stat().st_size
+            file = data_file(f"{made.location}/data/{name}.parquet", file_size_in_bytes=size)
+            lists.append(made.manifest(f"{name}.avro", [entry(file)]))
+            assert made.send(*lists).status == 200
+            made.snapshots = number + 1
+        yield made
+
+
+def checked(node: Node, query: str = "", *, table: str = "a.t") -> dict[str, Any]:
+    """What a slice of the check answers."""
+    answer = node.get(f"{CHECK}?table={table}{query}")
+    assert answer.status == 200, answer.body
+    return answer.json()  # type: ignore[no-any-return]
+
+
+def findings(node: Node, query: str = "", *, table: str = "a.t") -> list[Finding]:
+    """What the check finds: kinds, problems and names."""
+    found = checked(node, query, table=table)["findings"]
+    assert all(each["told"] for each in found)
+    return [(each["kind"], each["problem"], each["file"].rpartition("/")[2]) for each in found]
+
+
+def test_a_whole_table(table: Writer) -> None:
+    """Nothing is found: its metadata, list, manifests and files are counted once, also when all snapshots are checked."""
+    assert checked(table.node) == {"files": 6, "findings": [], "after": None}
+    assert checked(table.node, "&snapshots=all") == {"files": 7, "findings": [], "after": None}
+
+
+def test_every_kind_of_file(table: Writer) -> None:
+    """Each that is gone, or has another length, is named by its kind with its snapshot; what a snapshot took out is not looked for."""
+    node, place = table.node, table.location
+    dropped = entry(data_file(f"{place}/data/dropped.parquet"), status=DELETED, snapshot=1, sequence=1)
+    cut = entry(data_file(table.file("cut.parquet"), file_size_in_bytes=900), status=EXISTING, snapshot=1, sequence=1)
+    deletes = data_file(f"{place}/data/gone.puffin", content=1, file_format="PUFFIN")
+    longer = table.manifest("longer.avro", [dropped, cut])
+    wire.local(f"{place}/metadata/longer.avro").write_bytes(
+        wire.local(f"{place}/metadata/longer.avro").read_bytes() + b""
+    )
+    manifests = [
+        {**longer, "manifest_length": 1}, table.manifest("deletes.avro", [entry(deletes), entry(deletes)], deletes=True),
+        listed(f"{place}/metadata/none.avro", b"", snapshot=300), listed(table.write("odd.avro", b"odd"), b"odd", snapshot=300),
+    ]  # fmt: skip
+    stats = {
+        "snapshot-id": 300, "statistics-path": f"{place}/metadata/s.puffin", "file-size-in-bytes": 9, "file-footer-size-in-bytes": 5,
+        "blob-metadata": [],
+    }  # fmt: skip
+    updates = [*table.updates(*manifests), {"action": "set-statistics", "statistics": stats}]
+    assert wire.commit(node, "a", "t", updates=updates).status == 200
+
+    assert findings(node) == [
+        ("statistics", "missing", "s.puffin"), ("manifest", "size", "longer.avro"), ("file", "size", "cut.parquet"),
+        ("file", "missing", "gone.puffin"), ("manifest", "missing", "none.avro"), ("manifest", "unreadable", "odd.avro"),
+    ]  # fmt: skip
+    sizes = [(each["size_told"], each["size_found"]) for each in checked(node)["findings"]]
+    assert sizes[2] == (900, 4)
+    wire.local(f"{place}/metadata/l3.avro").unlink()
+    assert findings(node)[1:] == [("manifest list", "missing", "l3.avro")]
+    metadata = wire.metadata_of(node, "a", "t")
+    assert metadata["current-snapshot-id"] == 300
+    wire.local(node.get(wire.table_path("a", "t")).json()["metadata-location"]).unlink()
+    assert findings(node)[0][:2] == ("metadata", "missing")
+
+
+def test_all_snapshots_are_checked_if_asked_for(table: Writer) -> None:
+    """An older list is missed in a check of all; a file that both snapshots name is told once, with the older one."""
+    wire.local(f"{table.location}/metadata/l1.avro").unlink()
+    assert findings(table.node) == []
+    assert findings(table.node, "&snapshots=all") == [("manifest list", "missing", "l1.avro")]
+    wire.local(f"{table.location}/data/two.parquet").unlink()
+    assert findings(table.node, "&snapshots=all")[1:] == findings(table.node) == [("file", "missing", "two.parquet")]
+
+
+def test_slices(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice says where the next one begins; together they see each file once, whatever the size of a slice."""
+    many = [entry(data_file(f"{table.location}/data/{number}.parquet")) for number in range(7)]
+    assert table.send(table.manifest("a.avro", many[:4]), table.manifest("b.avro", many[4:])).status == 200
+    wanted = [("file", "missing", f"{number}.parquet") for number in range(7)]
+    assert findings(table.node) == wanted
+    for size in (1, 2, 3):
+        monkeypatch.setattr(table_checks.table_check, "__kwdefaults__", {"files_max": size})
+        monkeypatch.setattr(table_checks, "_FILES_AT_A_TIME", 2)
+        found, after, slices, files = [], "", 0, 0
+        while after is not None:
+            part = checked(table.node, f"&after={after}")
+            found += [(each["kind"], each["problem"], each["file"].rpartition("/")[2]) for each in part["findings"]]
+            after, slices, files = part["after"], slices + 1, files + part["files"]
+        assert (found, files) == (wanted, 11)
+        assert 11 // (size + 2) <= slices <= 11
+
+
+def test_a_slice_that_takes_long_ends(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does one manifest at least, so that the next slice begins elsewhere."""
+    monkeypatch.setattr(table_checks, "SLICE_S", -1.0)
+    first = checked(table.node)
+    second = checked(table.node, f"&after={first['after']}")
+
+    assert first["after"].endswith(".200.1.0")
+    assert second["after"] is None
+
+
+def test_a_snapshot_that_goes_meanwhile(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next slice of a current snapshot says so, and one of all snapshots goes on with those that are left; no other place is taken."""
+    monkeypatch.setattr(table_checks, "SLICE_S", -1.0)
+    after = checked(table.node)["after"]
+    first = checked(table.node, "&snapshots=all")["after"]
+    assert table.send().status == 200
+    gone = {"action": "remove-snapshots", "snapshot-ids": [100, 200]}
+    assert wire.commit(table.node, "a", "t", updates=[gone]).status == 200
+
+    answer = table.node.get(f"{CHECK}?table=a.t&after={after}")
+    assert (answer.status, b"begin the check anew" in answer.body) == (400, True)
+    assert checked(table.node, f"&snapshots=all&after={first}")["findings"] == []
+    for odd in ("x", "1.2.3", "1.2.-3.4", "1.2.3.4.5", "9" * 101):
+        assert table.node.get(f"{CHECK}?table=a.t&after={odd}").status == 400, odd
+
+
+def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
+    """A file of another table is told as outside, whether it is there or not; files at an earlier location of the table are its own."""
+    node = table.node
+    other = str(wire.make_table(node, "a", "u")["metadata"]["location"])  # type: ignore[index]
+    wire.local(f"{other}/data").mkdir(exist_ok=True)
+    wire.local(f"{other}/data/there.parquet").write_bytes(b"PAR1")
+    files = [entry(data_file(f"{other}/data/{name}.parquet")) for name in ("there", "gone")]
+    assert (
+        table.send(table.manifest("m.avro", files), listed(f"{other}/metadata/m.avro", b"", snapshot=300)).status == 200
+    )
+    assert findings(node) == [
+        ("file", "outside", "there.parquet"), ("file", "outside", "gone.parquet"), ("manifest", "outside", "m.avro"),
+    ]  # fmt: skip
+
+    moved = {"action": "set-location", "location": f"{table.location}-moved"}
+    assert wire.commit(node, "a", "t", updates=[moved]).status == 200
+    assert {each[1] for each in findings(node, "&snapshots=all")} == {"outside"}
+
+
+def test_restricted_users_learn_no_names(table: Writer) -> None:
+    """Who may modify a table checks it; a reader does not, nor whoever a read restriction binds."""
+    for user, privileges in (("wes", "modify_table"), ("rita", "select_table"), ("bo", "modify_table select_table")):
+        grant(table.node, user, f"use_catalog use_schema {privileges}", kind="CATALOG", on="main")
+    restriction = {"filter": "id > 5", "to": {"users": ["bo"]}}
+    answer = table.node.ask("PUT", f"{OWN}/metalakes/lake/objects/table/main.a.t/restrictions/few", restriction)
+    assert answer.status in (200, 201, 204), answer.body
+
+    assert [table.node.get(f"{CHECK}?table=a.t", user=each).status for each in ("wes", "rita", "bo")] == [200, 403, 403]
+
+
+def test_tables_of_other_formats(table: Writer) -> None:
+    """A catalog of another format says that it has no such table, and a path without a namespace is none."""
+    node = table.node
+    body = {"name": "vectors", "type": "relational", "provider": "lakehouse-generic", "properties": {}}
+    node.done("POST", f"{API}/lake/catalogs", body)
+
+    assert node.get(f"{CHECK.replace('main', 'vectors')}?table=a.t").status == 404
+    assert node.get(f"{CHECK}?table=t").status == 400
+    assert node.get(f"{CHECK}?table=a.t&snapshots=some").status == 400
+
+
+@pytest.mark.integration  # an object store is served
+def test_on_an_object_store(tmp_path: Path) -> None:
+    """Files of a table on S3 are looked for in the same way; a store that refuses to answer is an error, and no finding."""
+    with objects() as store:
+        storage = Storage(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+        with node_at(tmp_path / "data", storage=storage) as node:
+            properties = {**store.properties, "warehouse": "s3://lake/checked"}
+            body = {"name": "cloud", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
+            node.done("POST", f"{API}/lake/catalogs", body)
+            root = "/iceberg/v1/lake.cloud"
+            node.done("POST", f"{root}/namespaces", {"namespace": ["a"]})
+            made = node.done("POST", f"{wire.space_path('a', root=root)}/tables", {"name": "t", "schema": wire.SCHEMA})
+            place = made["metadata"]["location"]  # type: ignore[index]
+            _commit_to(store, node, place=place, path=wire.table_path("a", "t", root=root))
+            check = f"{CHECK.replace('main', 'cloud')}?table=a.t"
+
+            found = node.get(check).json()
+            assert [(each["problem"], each["file"]) for each in found["findings"]] == [
+                ("size", f"{place}/data/cut.parquet"), ("missing", f"{place}/data/gone.parquet"),
+            ]  # fmt: skip
+            assert found["files"] == 6
+            store.trouble = Trouble("HEAD", "data/a.parquet", "403 Forbidden")
+            assert node.get(check).status == 502
+
+
+def _commit_to(store: Objects, node: Node, *, place: str, path: str) -> None:
+    """Add a snapshot of three files to a table: one is there, one is longer than it was, one is not there."""
+
+    def put(name: str, data: bytes) -> str:
+        store.client().put_object(Bucket=BUCKET, Key=f"{place.removeprefix(f's3://{BUCKET}/')}/{name}", Body=data)
+        return f"{place}/{name}"
+
+    files = [
+        data_file(put("data/a.parquet", b"PAR1"), file_size_in_bytes=4),
+        data_file(put("data/cut.parquet", b"PAR"), file_size_in_bytes=4),
+        data_file(f"{place}/data/gone.parquet"),
+    ]
+    data = manifest([entry(each) for each in files])
+    row = listed(put("metadata/m.avro", data), data, snapshot=100)
+    told = wire.snapshot(1, manifest_list=put("metadata/l.avro", manifest_list([row])))
+    answer = node.ask("POST", path, {"requirements": [], "updates": [told, wire.point(1)]})
+    assert answer.status == 200, answer.body

@@ -1,0 +1,215 @@
+"""Files that a commit adds are looked for before it is made, where the setting asks for it: by every door, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from limnos.services.added_files import LOOKED_AT
+from tests.http.driver import Answer, Node, grant
+from tests.http.iceberg import wire
+from tests.http.iceberg.planning import Json, Written
+from tests.http.iceberg.test_plans import steer
+from tests.http.iceberg.wire import ROOT, commit, error_of, make_table, metadata_of, rows_of, set_properties
+from tests.manifests import EXISTING, data_file, entry, manifest_list
+
+
+class Writer(Written):
+    """Somebody who writes files of a table, or says so."""
+
+    def __init__(self, node: Node, name: str = "t", **more: object) -> None:
+        super().__init__(node, name, **more)
+        steer(node, check_added_files=True)
+
+    def file(self, name: str, *, is_there: bool = True) -> str:
+        """Write a data file."""
+        location = f"{self.location}/data/{name}"
+        if is_there:
+            wire.local(location).parent.mkdir(parents=True, exist_ok=True)
+            wire.local(location).write_bytes(b"PAR1")
+        return location
+
+    def added(self, *locations: str, name: str = "m.avro", **more: object) -> Json:
+        """A manifest that adds these files."""
+        return self.manifest(name, [entry(data_file(each)) for each in locations], **more)
+
+    def updates(self, *manifests: Json) -> list[object]:
+        """The updates that add a snapshot with these manifests, which are listed in a new file."""
+        number = self.snapshots + 1
+        told = wire.snapshot(
+            number,
+            manifest_list=self.write(f"l{number}.avro", manifest_list(manifests)),
+            parent=self.snapshots or None,
+        )
+        told["snapshot"] = {**told["snapshot"], "sequence-number": number}  # type: ignore[dict-item]
+        return [told, wire.point(number)]
+
+    def send(self, *manifests: Json, more: tuple[object, ...] = ()) -> Answer:
+        """Commit a snapshot with these manifests."""
+        return commit(self.node, "a", self.name, updates=[*more, *self.updates(*manifests)])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[Writer]:
+    """A table of a node that looks for added files; which database it has makes no difference."""
+    with wire.node_over(tmp_path) as node:
+        yield Writer(node)
+
+
+@contextmanager
+def nothing_committed(node: Node) -> Iterator[None]:
+    """No row changes, and no metadata file is left."""
+    rows, files = rows_of(node), metadata_files(node)
+    yield
+    assert (rows_of(node), metadata_files(node)) == (rows, files)
+
+
+def metadata_files(node: Node) -> list[str]:
+    """The metadata files of all tables."""
+    return [each for each in wire.files_of(node) if each.endswith(".metadata.json")]
+
+
+def refused(answer: Answer, *words: str) -> None:
+    """A commit that is refused in Iceberg's shape, with the file that lacks."""
+    assert error_of(answer)[:2] == (400, "IllegalArgumentException"), answer.body
+    for word in words:
+        assert word in error_of(answer)[2], error_of(answer)[2]
+
+
+def test_files_that_are_there(table: Writer) -> None:
+    """They are committed; files that a new manifest takes over from older ones are not looked for again."""
+    taken_over = entry(data_file(f"{table.location}/data/gone.parquet"), status=EXISTING, snapshot=1, sequence=1)
+    new = entry(data_file(table.file("b.parquet")))
+
+    assert table.send(table.added(table.file("a.parquet"))).status == 200
+    table.snapshots = 1
+    assert table.send(table.manifest("m2.avro", [taken_over, new])).status == 200
+
+
+def test_a_manifest_of_an_earlier_snapshot_is_not_read_again(table: Writer) -> None:
+    """Only what a commit adds is looked into: an older manifest may be gone, or name what is gone."""
+    first = table.added(table.file("a.parquet"))
+    assert table.send(first).status == 200
+    wire.local(first["manifest_path"]).unlink()
+    table.snapshots = 1
+
+    assert table.send(first, table.added(table.file("b.parquet"), name="m2.avro")).status == 200
+
+
+def test_what_is_missing_is_named(table: Writer) -> None:
+    """A data file, a manifest, a manifest list: the commit is refused, and changes nothing."""
+    gone, no_manifest = table.file("gone.parquet", is_there=False), table.added(table.file("a.parquet"), name="m2.avro")
+    wire.local(no_manifest["manifest_path"]).unlink()
+    no_list = wire.snapshot(7, manifest_list=f"{table.location}/metadata/none.avro")
+
+    with nothing_committed(table.node):
+        refused(table.send(table.added(table.file("a.parquet"), gone)), "Snapshot 100", gone, "check_added_files")
+        refused(table.send(no_manifest), str(no_manifest["manifest_path"]))
+        refused(commit(table.node, "a", "t", updates=[no_list]), "none.avro")
+
+
+def test_no_file_is_an_avro_file_by_its_name(table: Writer) -> None:
+    """A manifest that cannot be read is refused as well."""
+    broken = table.added(table.file("a.parquet"))
+    wire.local(broken["manifest_path"]).write_bytes(b"nothing")
+
+    refused(table.send(broken), "cannot be read")
+
+
+def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
+    """A file of another table is refused in the same words whether it is there or not, also behind a link."""
+    other = str(make_table(table.node, "a", "u")["metadata"]["location"])  # type: ignore[index]
+    there, gone = f"{other}/data/there.parquet", f"{other}/data/gone.parquet"
+    wire.local(there).parent.mkdir(parents=True, exist_ok=True)
+    wire.local(there).write_bytes(b"PAR1")
+    wire.local(f"{table.location}/data").mkdir(parents=True, exist_ok=True)
+    wire.local(f"{table.location}/data/link").symlink_to(wire.local(other))
+
+    told = [error_of(table.send(table.added(each)))[2].replace(each, "") for each in (there, gone)]
+    assert told[0] == told[1]
+    refused(table.send(table.added(there)), "lies outside")
+    refused(table.send(table.added(f"{table.location}/data/link/data/there.parquet")), "lies outside")
+
+
+def test_data_paths_are_the_tables_own(table: Writer) -> None:
+    """Files at a data path are looked for: at one that the table has, and at one that the same commit brings."""
+    first, second = (f"{table.location.rpartition('/')[0]}/{name}" for name in ("cold", "colder"))
+    assert commit(table.node, "a", "t", updates=[set_properties(**{"write.data.path": first})]).status == 200
+    for place in (first, second):
+        wire.local(place).mkdir()
+        wire.local(f"{place}/a.parquet").write_bytes(b"PAR1")
+    brings = (set_properties(**{"write.data.path": second}),)
+
+    refused(table.send(table.added(f"{first}/gone.parquet")), "which is not there")
+    assert table.send(table.added(f"{first}/a.parquet")).status == 200
+    table.snapshots = 1
+    refused(table.send(table.added(f"{second}/gone.parquet", name="m2.avro"), more=brings), "which is not there")
+    assert table.send(table.added(f"{second}/a.parquet", name="m3.avro"), more=brings).status == 200
+
+
+def test_a_path_of_another_table_tells_nothing(table: Writer) -> None:
+    """A commit that would send writers into another table is refused for that, whatever file it names there."""
+    other = str(make_table(table.node, "a", "u")["metadata"]["location"])  # type: ignore[index]
+    brings = (set_properties(**{"write.data.path": f"{other}/data"}),)
+
+    refused(table.send(table.added(f"{other}/data/x.parquet"), more=brings), "do not share files")
+
+
+def test_other_doors(table: Writer) -> None:
+    """A large commit, a transaction, a staged create and a create in a transaction are refused as a small commit is."""
+    node, gone = table.node, table.file("gone.parquet", is_there=False)
+    updates = table.updates(table.added(gone))
+    change = {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": updates}
+    new = {"identifier": {"namespace": ["a"], "name": "n"}, "requirements": [{"type": "assert-create"}]}
+    place = f"{table.location.rpartition('/')[0]}/n"
+    made = [*wire.creation(place), *_moved(table, place)]
+
+    with nothing_committed(node):
+        refused(commit(node, "a", "t", updates=[set_properties(k="x" * 70_000), *updates]), gone)
+        refused(node.post(f"{ROOT}/transactions/commit", {"table-changes": [change]}), gone, "a.t")
+        refused(node.post(wire.table_path("a", "n"), {**new, "updates": made}), f"{place}/data/gone.parquet")
+        refused(node.post(f"{ROOT}/transactions/commit", {"table-changes": [{**new, "updates": made}]}), place)
+
+
+def _moved(table: Writer, place: str) -> list[object]:
+    """Updates that add a snapshot to a table which is to lie at a place: its manifests are there, its file is not."""
+    writer = object.__new__(Writer)
+    writer.location, writer.snapshots, writer.node = place, 0, table.node
+    return writer.updates(writer.added(f"{place}/data/gone.parquet"))
+
+
+def test_beyond_the_bounds_nothing_is_looked_for(table: Writer) -> None:
+    """What is over the number of files, or not done in time, is taken as it is, which log and metric tell; it is refused within them."""
+    there, gone = table.file("a.parquet"), table.file("gone.parquet", is_there=False)
+    steer(table.node, check_added_files_max=1)
+    before = LOOKED_AT["not looked for",]
+
+    with capture_logs() as logs:
+        refused(table.send(table.added(gone, there)), gone)
+        assert table.send(table.added(there, gone, name="m2.avro")).status == 200
+    assert LOOKED_AT["not looked for",] == before + 1
+    assert "check_added_files_max" in next(each["reason"] for each in logs if "not looked for" in each["event"])
+    table.snapshots = 1
+    steer(table.node, check_added_files_max=100, check_added_files_s=0.0)
+    assert table.send(table.added(gone, name="m3.avro")).status == 200
+    assert LOOKED_AT["not looked for",] == before + 2
+
+
+def test_without_the_setting_nothing_is_read(table: Writer) -> None:
+    """As before: a commit names what it likes."""
+    steer(table.node, check_added_files=False)
+
+    assert commit(table.node, "a", "t", updates=[wire.snapshot(1)]).status == 200
+    assert len(metadata_of(table.node, "a", "t")["snapshots"]) == 1
+
+
+def test_who_may_not_commit_learns_nothing(table: Writer) -> None:
+    """A reader is refused before any file is looked for."""
+    grant(table.node, "rita", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    updates = table.updates(table.added(table.file("gone.parquet", is_there=False)))
+
+    assert error_of(commit(table.node, "a", "t", updates=updates, user="rita"))[0] == 403
