@@ -115,6 +115,7 @@ class Services:
         self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
         self.sqlpp_parsing = asyncio.Semaphore(1)  # held while a thread reads a long statement that is no query
         """Of their own, so that a long query holds up no commit."""
+        self.sqlpp_gathering = asyncio.Semaphore(4)  # held by a query as long as it holds objects of the metadata
         self.scan_chores: Chores = scan_chores or OwnChores()
         self.scan_turns, self.scan_flights, self.plan_pins = NoTurns(), Flights(), PlanPins()
         self.sqlpp_requests = Requests(gate, store)

@@ -61,6 +61,13 @@ class Page(NamedTuple):
         return msgspec.json.decode(b"[" + b",".join(self.names) + b"]", type=list[str])
 
 
+class IdsPage(NamedTuple):
+    """Names with ids, in order; `last` is the name to go on after, None when nothing follows."""
+
+    found: list[tuple[str, int]]
+    last: str | None
+
+
 class Sight(NamedTuple):
     """What somebody sees of a block: where in it, ascending, and those names as JSON strings."""
 
@@ -115,6 +122,20 @@ def page_of(scene: Scene, action: Action, *, kind: Kind, chain: Chain, asked: As
     if asked.size is None:
         listing.need_all(asked.after)
     return listing.page(asked)
+
+
+def ids_of(scene: Scene, action: Action, *, kind: Kind, chain: Chain, asked: Asked) -> IdsPage:
+    """Return a page of what the caller sees of a parent's children, as their names and ids; the size must be given."""
+    return _Listing(scene, action, chain, space=(chain[0].id, scene.space(kind), kind)).ids(asked)
+
+
+def is_listed(scene: Scene, action: Action, *, chain: Chain) -> bool:
+    """Say whether the caller sees the object that a chain begins with in the listing of its parent."""
+    link, *above = chain
+    shown = _Listing(scene, action, tuple(above), space=(above[0].id, scene.space(link.kind), link.kind)).shown
+    if shown.everything or shown.nothing:
+        return shown.everything
+    return bool(shown.positions([link.id], [scene.owner_of(link)]))
 
 
 def every_name(scene: Scene, *, kind: Kind, chain: Chain) -> list[str]:
@@ -172,6 +193,22 @@ class _Listing:
             at = key[5]
             if at == "":
                 return Page(parts, None, whole)
+
+    def ids(self, asked: Asked) -> IdsPage:
+        """Go from block to block as `page` does."""
+        found: list[tuple[str, int]] = []
+        at, wanted = asked.after, asked.size or 0
+        while True:
+            key, block = self._block(at, began_at=asked.after, wanted=wanted - len(found))
+            seen = self._seen(key, block)
+            first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == asked.after and at else 0
+            end = min(len(seen.positions), first + wanted - len(found))
+            found.extend((block.names[place], block.ids[place]) for place in seen.positions[first:end])
+            if end < len(seen.positions):
+                return IdsPage(found, found[-1][0])
+            at = key[5]
+            if at == "":
+                return IdsPage(found, None)
 
     def _block(self, after: str, *, began_at: str, wanted: int | None) -> tuple[Key[Listing], Listing]:
         view = self.scene.view

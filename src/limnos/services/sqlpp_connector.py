@@ -11,10 +11,10 @@ from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.services.sqlpp_datasets import ref_of
 from limnos.services.sqlpp_declared import declared
-from limnos.services.sqlpp_metadata_records import type_of_dataset
 from limnos.services.sqlpp_names import scope_of
 from limnos.sqlpp import tree
 from limnos.sqlpp.jobs import type_of
+from limnos.sqlpp.metadata import type_of_dataset
 
 if TYPE_CHECKING:
     from limnos.names.path import Levels

@@ -28,7 +28,7 @@ from limnos.services.sqlpp_errors import (
     unknown_object,
 )
 from limnos.services.sqlpp_files import source_checked
-from limnos.services.sqlpp_names import METADATA, scope_of
+from limnos.services.sqlpp_names import scope_of
 from limnos.services.sqlpp_objects import (
     check_not_builtin,
     dataverse_of,
@@ -41,8 +41,10 @@ from limnos.services.sqlpp_objects import (
 from limnos.services.sqlpp_types import inlined
 from limnos.services.tables import TableCreate, new_table_of, table_insert
 from limnos.sqlpp import SqlppError, render, stored, tree
+from limnos.sqlpp.definitions import index_name
 from limnos.sqlpp.jobs import DatasetRef, text_of
 from limnos.sqlpp.lookups import Index
+from limnos.sqlpp.metadata import METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -318,11 +320,6 @@ def dataset_alter(tx: Tx, permit: Permit[DatasetAlter]) -> None:
 def indexes_of(node: Node) -> tuple[tree.CreateIndex | tree.CreatePrimaryIndex, ...]:
     """The statements that made a dataset's indexes."""
     return (*declared(node, tree.CreateIndex), *declared(node, tree.CreatePrimaryIndex))
-
-
-def index_name(statement: tree.CreateIndex | tree.CreatePrimaryIndex, dataset: str) -> str:
-    """What an index is called; a primary one may have no name of its own."""
-    return statement.name or f"primary_idx_{dataset}"
 
 
 def index_names(node: Node) -> frozenset[str]:

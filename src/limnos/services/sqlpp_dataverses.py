@@ -27,8 +27,9 @@ from limnos.services.sqlpp_errors import (
     invalid_operation,
     no_dataverse,
 )
-from limnos.services.sqlpp_names import DEFAULT, METADATA, dataverse_find, is_builtin, scope_of
+from limnos.services.sqlpp_names import DEFAULT, dataverse_find, is_builtin, scope_of
 from limnos.services.sqlpp_objects import StillUsed, bury, is_made_here, user_told
+from limnos.sqlpp.metadata import METADATA
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit

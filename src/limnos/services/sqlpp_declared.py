@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from limnos.model.records import DeclaredRecord, TableRecord
-from limnos.sqlpp import parse, parse_body, render, tree
+from limnos.sqlpp import parse_body, render, tree
+from limnos.sqlpp.definitions import statements_of
 from limnos.sqlpp.errors import Place
 
 if TYPE_CHECKING:
@@ -22,13 +23,6 @@ NOWHERE = Place(1, 1)
 
 
 @lru_cache(4096)
-def statement_of(text: str) -> Statement:
-    """The statement of a text that the printer wrote."""
-    (parsed,) = parse(text)
-    return parsed.statement
-
-
-@lru_cache(4096)
 def body_of(text: str) -> Expression:
     """The query or expression of a view's text. Raises SqlppError for what somebody else wrote into it."""
     return parse_body(text)
@@ -36,9 +30,7 @@ def body_of(text: str) -> Expression:
 
 def declared(node: Node, kind: type[S]) -> tuple[S, ...]:
     """The statements of a kind that made an object: of a function one for each number of parameters."""
-    record = cast("DeclaredRecord | TableRecord", node.record)
-    found = (statement_of(text) for text in record.statements)
-    return tuple(each for each in found if isinstance(each, kind))
+    return statements_of(cast("DeclaredRecord | TableRecord", node.record).statements, kind)
 
 
 def one_declared(node: Node, kind: type[S]) -> S:
@@ -61,8 +53,3 @@ def noted(node: Node) -> tuple[Noted, ...]:
     statements = declared(node, tree.CreateFunction)
     texts = cast("DeclaredRecord", node.record).dependencies
     return tuple(zip(statements, texts or ("",) * len(statements), strict=True))
-
-
-def arity_of(function: tree.CreateFunction) -> int:
-    """How many parameters a function has; VARIADIC for any number."""
-    return tree.VARIADIC if function.parameters is None else len(function.parameters)

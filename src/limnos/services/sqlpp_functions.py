@@ -17,7 +17,7 @@ from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
 from limnos.names.display import render as shown
 from limnos.services.sqlpp_dataverses import default_made
-from limnos.services.sqlpp_declared import arity_of, noted, record_of
+from limnos.services.sqlpp_declared import noted, record_of
 from limnos.services.sqlpp_errors import NO_DATAVERSE, check_object, in_use, object_exists
 from limnos.services.sqlpp_names import scope_of
 from limnos.services.sqlpp_needs import Needs, ids_of, needs_of, needs_text
@@ -36,6 +36,7 @@ from limnos.services.sqlpp_objects import (
 )
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.binder import UserFunction
+from limnos.sqlpp.definitions import arity_of
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit

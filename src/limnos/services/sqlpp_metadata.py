@@ -1,191 +1,376 @@
-"""The dataverse `Metadata`: what there is, as datasets that queries read, filtered by what the caller may see.
+"""What a query reads of the dataverse `Metadata`: namespaces and objects as datasets, filtered by what the caller may see.
 
-May import the rooms below. Knows no wire format. Names of dataverses stand in it in their canonical form, as AsterixDB has them. Fields that
-say nothing here (node groups, compaction, pending operations) have the value that AsterixDB gives to what is at rest.
+May import the rooms below. Knows no wire format. Where conditions fix the dataverse, only what lies in it is read, and where they fix names as
+well, only those objects. All is read in slices with others in between, each slice under the caller's rights at its own moment, so a change made
+meanwhile may be seen in one slice and not in another. Records are not made here (`limnos.sqlpp.metadata`).
 """
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+import asyncio
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+
+import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.names import canonical
-from limnos.services.pages import EVERY, page_of
-from limnos.services.sqlpp_metadata_records import (
-    FORMAT,
-    dataset_record,
-    datatype_records,
-    external_record,
-    function_records,
-    index_records,
-    own_datasets,
-    own_types,
-    synonym_record,
-    view_record,
-)
-from limnos.services.sqlpp_names import DEFAULT, METADATA, scope_of
+from limnos.names.errors import InvalidName
+from limnos.services.pages import Asked, IdsPage, ids_of, is_listed
+from limnos.services.sights import chain_of, gather
+from limnos.services.sqlpp_names import DEFAULT, scope_of
 from limnos.services.sqlpp_resources import resource_rows
-from limnos.sqlpp.chores import source_key
-from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.errors import SqlppError, compilation
+from limnos.sqlpp.metadata import METADATA, MetadataObject
+from limnos.store.documents import document_bodies_read
+from limnos.store.nodes import live_nodes_read
 from limnos.view.cold import for_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 
     from limnos.model.decisions import Chain
     from limnos.model.entities import Node
+    from limnos.model.records import DeclaredRecord
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scene
+    from limnos.sqlpp.conditions import Condition
+    from limnos.sqlpp.scans import Wanted
     from limnos.sqlpp.values.model import Value
 
-ROWS_MAX: Final = 100_000
-"""How many namespaces and objects one query of the metadata looks at."""
+T = TypeVar("T")
+SLICE: Final = 200
+"""Objects that are read between two turns of others: two milliseconds."""
+PARENTS_AT_ONCE: Final = 50
+"""Dataverses whose listings are looked at in one slice."""
+DOCUMENTS_AT_ONCE: Final = 20
+"""Documents of views that are read in one slice."""
+BYTES_MAX: Final = 64 << 20
+"""Most bytes that one query of the metadata gathers about namespaces and objects: about 300,000 tables."""
+_KINDS: Final = {
+    "Dataset": (Kind.TABLE, Kind.EXTERNAL_DATASET, Kind.VIEW),
+    "Datatype": (Kind.DATATYPE, Kind.TABLE, Kind.EXTERNAL_DATASET),
+    "Index": (Kind.TABLE,),
+    "Function": (Kind.FUNCTION,),
+    "Synonym": (Kind.SYNONYM,),
+    "Library": (),
+}
+"""The kinds of objects that a dataset of the metadata is about."""
+_NAMES: Final = {"Dataset": "DatasetName", "Index": "DatasetName", "Function": "Name", "Synonym": "SynonymName"}
+"""The field that holds the name of the object that a record is about."""
+_ONE_EACH: Final = frozenset({"Dataverse", "Dataset", "Synonym"})
+"""Datasets with a record for each object."""
 
 
-class Dataverse(NamedTuple):
-    """A dataverse that the caller sees: its node and the links from it up, None for what is built in and nowhere yet."""
+class MetadataRequest(NamedTuple):
+    """What a scan needs of a dataset of the metadata. None: all dataverses, all names, any number of objects.
+
+    With `documents` the definitions of views, which are read by themselves.
+    """
+
+    dataset: str
+    dataverses: tuple[Levels, ...] | None = None
+    names: frozenset[str] | None = None
+    limit: int | None = None
+    documents: bool = False
+
+    @classmethod
+    def of(cls, wanted: Wanted) -> MetadataRequest:
+        """The request of a scan, from the conditions that its objects must meet."""
+        texts = _fixed(wanted.conditions, "DataverseName")
+        dataverses = None if texts is None else tuple(filter(None, map(_levels, sorted(texts))))
+        field = _NAMES.get(wanted.name)
+        names = None if field is None else _fixed(wanted.conditions, field)
+        limit = wanted.limit if wanted.name in _ONE_EACH else None
+        documents = wanted.name == "Dataset" and (wanted.fields is None or "ViewDetails" in wanted.fields)
+        return cls(wanted.name, dataverses, names, limit, documents)
+
+
+def _fixed(conditions: Iterable[Condition], field: str) -> frozenset[str] | None:
+    """The values of a field that equalities leave; None where they leave all."""
+    found: frozenset[str] | None = None
+    for each in conditions:
+        values: object = each.value if each.operator == "in" else (each.value,)
+        if each.path != (field,) or each.operator not in ("=", "in") or not isinstance(values, tuple):
+            continue
+        if all(type(value) is str for value in values):
+            texts = frozenset(cast("tuple[str, ...]", values))
+            found = texts if found is None else found & texts
+    return found
+
+
+def _levels(text: str) -> Levels | None:
+    """The levels of a dataverse's name; None for what names none."""
+    try:
+        return canonical.decode(text)
+    except InvalidName:
+        return None
+
+
+def _slices(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    waiting = iter(items)
+    while some := list(islice(waiting, size)):
+        yield some
+
+
+class _Listing(NamedTuple):
+    """A namespace (None: the catalog) whose listing goes on after a name."""
+
+    namespace_id: int | None
+    after: str = ""
+
+
+class _Entry(NamedTuple):
+    """An object of a listing that the caller sees: the path of its namespace, and the ids of both."""
 
     path: Levels
-    node: Node | None
-    chain: Chain
+    namespace_id: int | None
+    id: int
 
 
-class Object(NamedTuple):
-    """Something in a dataverse that the caller sees."""
+class Gathered:
+    """Objects that a source of a query is about, encoded in parts; and as they are, as long as they are few."""
 
-    path: Levels
-    node: Node
+    def __init__(self, kept_max: int) -> None:
+        self.parts: list[bytes] = []
+        self.count = self.bytes = self.text_length = 0
+        self.few: list[MetadataObject] | None = []
+        self._kept_max = kept_max
 
-
-class Look:
-    """What one query of the metadata has looked at."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self.count = 0
-        self.dataverses = self._dataverses()
-
-    def objects(self, kind: Kind) -> list[Object]:
-        """All objects of a kind that the caller sees. Raises SqlppError, Cold."""
-        there = [each for each in self.dataverses if each.node is not None]
-        return [each for lot in for_each(there, lambda dataverse: self._in(dataverse, kind)) for each in lot]
-
-    def _in(self, dataverse: Dataverse, kind: Kind) -> list[Object]:
-        listing = Action(f"{kind.word}_list")
-        if not self.scene.decide(listing, dataverse.chain).allowed:
-            return []
-        names = page_of(self.scene, listing, kind=kind, chain=dataverse.chain, asked=EVERY).texts()
-        self._look(len(names))
-        found = for_each(names, lambda name: self.scene.find((*dataverse.path, name), kind)[0])
-        return [Object((*dataverse.path, node.name), node) for node in found if node is not None]
-
-    def _look(self, count: int) -> None:
-        self.count += count
-        if self.count > ROWS_MAX:
-            raise compilation(f"There are over {ROWS_MAX} namespaces and objects: this query would look at too much")
-
-    def _dataverses(self) -> list[Dataverse]:
-        found: dict[Levels, Dataverse] = {each: Dataverse(each, None, ()) for each in (DEFAULT, METADATA)}
-        level: list[tuple[Levels, Chain]] = []
-        if self.scene.decide(Action.NAMESPACE_LIST, self.scene.settled.outer).allowed:
-            level = [((), self.scene.settled.outer)]
-        while level:
-            below = [each for lot in for_each(level, lambda at: self._below(at[0], chain=at[1])) for each in lot]
-            self._look(len(below))
-            for each in below:
-                if each.node is not None and not each.node.implicit and each.path != METADATA:
-                    found[each.path] = each
-            level = [(each.path, each.chain) for each in below]
-        return list(found.values())
-
-    def _below(self, path: Levels, *, chain: Chain) -> list[Dataverse]:
-        names = page_of(self.scene, Action.NAMESPACE_LIST, kind=Kind.NAMESPACE, chain=chain, asked=EVERY).texts()
-        found = for_each(names, lambda name: self.scene.find((*path, name), Kind.NAMESPACE))
-        return [Dataverse((*path, name), *each) for name, each in zip(names, found, strict=True) if each[0] is not None]
+    def add(self, objects: Sequence[MetadataObject]) -> None:
+        """Take some more."""
+        if not objects:
+            return
+        self.parts.append(msgspec.json.encode(objects))
+        self.count += len(objects)
+        self.bytes += len(self.parts[-1])
+        self.text_length += sum(sum(map(len, each.statements)) + len(bytes(each.document)) for each in objects)
+        if self.few is not None:
+            self.few = [*self.few, *objects] if self.count <= self._kept_max else None
 
 
-async def metadata_rows(ctx: Context, sources: tuple[tuple[Levels, str], ...]) -> dict[str, tuple[Value, ...]]:
-    """Return the rows of datasets of the metadata, by `source_key`, all of one moment. Raises SqlppError, Forbidden."""
+async def metadata_gather(
+    ctx: Context, requests: Iterable[MetadataRequest], *, few_max: int
+) -> dict[MetadataRequest, Gathered]:
+    """Gather the objects of requests. Raises SqlppError for more than BYTES_MAX, Forbidden."""
+    found: dict[MetadataRequest, Gathered] = {}
+    total = 0
+    for request in requests:
+        gathered = found[request] = Gathered(few_max)
+        async for objects in _objects(ctx, request):
+            before = gathered.bytes
+            gathered.add(objects)
+            total += gathered.bytes - before
+            if total > BYTES_MAX:
+                raise _too_much(request)
+            if request.limit is not None and gathered.count >= request.limit:
+                break
+    return found
 
-    def read(scene: Scene) -> dict[str, tuple[Value, ...]]:
+
+def _too_much(request: MetadataRequest) -> SqlppError:
+    return compilation(
+        f"There is too much in Metadata.`{request.dataset}` for one query: more than {BYTES_MAX >> 20} MiB about the objects "
+        "that its conditions leave. " + narrower(request)
+    )
+
+
+def narrower(request: MetadataRequest) -> str:
+    """Say which condition makes a query read less."""
+    if request.dataverses is None:
+        return (
+            "Add a condition on the dataverse beside FROM, such as d.DataverseName = 'a.b' or d.DataverseName in "
+            "['a', 'b'], so that only the objects of those dataverses are read"
+        )
+    field = _NAMES.get(request.dataset)
+    more = f", or add a condition such as d.{field} = 'x'" if field is not None else ""
+    return f"Name fewer dataverses in the condition on DataverseName{more}"
+
+
+async def resources_read(ctx: Context, sources: Sequence[tuple[Levels, str]]) -> list[tuple[Value, ...]]:
+    """Return the rows of what is asked of datasets themselves, all of one moment. Raises SqlppError, Forbidden."""
+
+    def read(scene: Scene) -> list[tuple[Value, ...]]:
         scene.require_in_use()
-        look = Look(scene) if any(dataverse == METADATA for dataverse, _ in sources) else None
-        return {source_key(*each): _rows_of(scene, look, source=each) for each in sources}
+        return [resource_rows(scene, each[0][1], path=(*each[0][2:], each[1])) for each in sources]
 
     return await ctx.read(scope_of(ctx), read)
 
 
-def _rows_of(scene: Scene, look: Look | None, *, source: tuple[Levels, str]) -> tuple[Value, ...]:
-    dataverse, name = source
-    if look is not None and dataverse == METADATA:
-        return tuple(_ROWS[name](look))
-    _, function, *parts = dataverse
-    return resource_rows(scene, function, path=(*parts, name))
+async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[list[MetadataObject], None]:
+    """The objects of a request in slices, those that are built in first."""
+    if request.dataset == "Dataverse":
+        own = (DEFAULT, METADATA) if request.dataverses is None else set(request.dataverses) & {DEFAULT, METADATA}
+        yield [MetadataObject(Kind.NAMESPACE, each) for each in sorted(own)]
+    async for spaces in _dataverses(ctx, request):
+        if request.dataset == "Dataverse":
+            yield [each for each in spaces if each.path != METADATA]
+            continue
+        for kind in _KINDS[request.dataset]:
+            async for objects in _below(ctx, [each.id for each in spaces], kind, request=request):
+                yield objects
 
 
-def _dataverses(look: Look) -> Iterator[Value]:
-    for each in look.dataverses:
-        yield {
-            "DataverseName": canonical.encode(each.path),
-            "DataFormat": FORMAT,
-            "Timestamp": _date(0 if each.node is None else each.node.created_at),
-            "PendingOp": 0,
-        }
+async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[list[MetadataObject]]:
+    """The dataverses of a request that the caller sees, in slices."""
+    if request.dataverses is not None:
+        for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
+            nodes = await ctx.read(scope_of(ctx), partial(_find_dataverses, paths=paths))
+            yield [_object(path, node) for path, node in zip(paths, nodes, strict=True) if node is not None]
+            await asyncio.sleep(0)
+        return
+    level: list[int] | None = None
+    while level is None or level:
+        below: list[int] = []
+        async for found in _children(ctx, [None] if level is None else level, Kind.NAMESPACE, names=None):
+            below += [node.id for _, node in found]
+            yield [_object((*path, node.name), node) for path, node in found if is_dataverse((*path, node.name), node)]
+        level = below
 
 
-def _date(ms: int) -> str:
-    """A time as Java spells it: `Fri Nov 21 06:12:04 UTC 2026`."""
-    return time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(ms / 1000))
+def is_dataverse(path: Levels, node: Node) -> bool:
+    """Say whether a namespace is a dataverse: somebody made it on purpose, and it is not the metadata's own."""
+    return not node.implicit and path != METADATA
 
 
-def _datasets(look: Look) -> Iterator[Value]:
-    yield from own_datasets()
-    for path, node in look.objects(Kind.TABLE):
-        yield dataset_record(path, node, at=_date(node.created_at))
-    for path, node in look.objects(Kind.EXTERNAL_DATASET):
-        yield external_record(path, node, at=_date(node.created_at))
-    views = look.objects(Kind.VIEW)
-    documents = for_each(views, lambda view: look.scene.document(view.node.id))
-    for (path, node), document in zip(views, documents, strict=True):
-        yield view_record(path, node, at=_date(node.created_at), document=document)
+def _find_dataverses(scene: Scene, *, paths: Sequence[Levels]) -> list[Node | None]:
+    scene.require_in_use()
+    if not scene.decide(Action.NAMESPACE_LIST, scene.settled.outer).allowed:
+        return [None] * len(paths)
+    return for_each(paths, partial(_find_dataverse, scene))
 
 
-def _datatypes(look: Look) -> Iterator[Value]:
-    yield from own_types()
-    for kind in (Kind.DATATYPE, Kind.TABLE, Kind.EXTERNAL_DATASET):
-        for path, node in look.objects(kind):
-            yield from datatype_records(path, node, at=_date(node.created_at))
+def _find_dataverse(scene: Scene, path: Levels) -> Node | None:
+    """A dataverse by its name, if the caller sees it and all above it in their listings."""
+    found = None
+    for depth in range(1, len(path) + 1):
+        found, chain = scene.find(path[:depth], Kind.NAMESPACE)
+        if found is None or not is_listed(scene, Action.NAMESPACE_LIST, chain=chain):
+            return None
+    return found if found is not None and is_dataverse(path, found) else None
 
 
-def _indexes(look: Look) -> Iterator[Value]:
-    for path, node in look.objects(Kind.TABLE):
-        yield from index_records(path, node, at=_date(node.created_at))
+async def _below(
+    ctx: Context, namespaces: Sequence[int], kind: Kind, *, request: MetadataRequest
+) -> AsyncIterator[list[MetadataObject]]:
+    """Objects of a kind that lie in namespaces, in slices."""
+    reads = _named(ctx, namespaces, kind, names=request.names) if _is_pinned(request) else None
+    if reads is None:
+        reads = _children(ctx, namespaces, kind, names=request.names)
+    async for found in reads:
+        if kind is not Kind.VIEW or not request.documents:
+            yield [_object((*path, node.name), node) for path, node in found]
+            continue
+        for some in _slices(found, DOCUMENTS_AT_ONCE):
+            bodies = await ctx.look_up(partial(document_bodies_read, [node.id for _, node in some]))
+            yield [_object((*path, node.name), node, bodies.get(node.id)) for path, node in some]
+            await asyncio.sleep(0)
 
 
-def _functions(look: Look) -> Iterator[Value]:
-    for path, node in look.objects(Kind.FUNCTION):
-        yield from function_records(path, node)
+def _is_pinned(request: MetadataRequest) -> bool:
+    """Say whether objects are looked up by their names, and no listing is read."""
+    return request.dataverses is not None and request.names is not None
 
 
-def _synonyms(look: Look) -> Iterator[Value]:
-    for path, node in look.objects(Kind.SYNONYM):
-        yield synonym_record(path, node)
+_Found = list[tuple["Levels", "Node"]]
+"""Nodes with the paths of their namespaces."""
 
 
-def _libraries(_look: Look) -> Iterator[Value]:
-    """Nothing: functions are written in SQL++ here."""
-    return iter(())
+async def _children(
+    ctx: Context, namespaces: Sequence[int | None], kind: Kind, *, names: frozenset[str] | None
+) -> AsyncIterator[_Found]:
+    """What the caller sees of the listings of namespaces, in slices: those of these names, None for all."""
+    for some in _slices(namespaces, PARENTS_AT_ONCE):
+        waiting = [_Listing(each) for each in some]
+        while waiting:
+            entries, waiting = await ctx.read(scope_of(ctx), partial(_listed, listings=waiting, kind=kind, names=names))
+            if entries:
+                nodes = await ctx.look_up(partial(live_nodes_read, [each.id for each in entries]))
+                yield _placed(entries, nodes)
+            await asyncio.sleep(0)
 
 
-_ROWS: Final[dict[str, Callable[[Look], Iterator[Value]]]] = {
-    "Dataverse": _dataverses,
-    "Dataset": _datasets,
-    "Datatype": _datatypes,
-    "Index": _indexes,
-    "Function": _functions,
-    "Synonym": _synonyms,
-    "Library": _libraries,
-}
+def _placed(entries: Sequence[_Entry], nodes: Iterable[Node]) -> _Found:
+    """Nodes that are still where they were listed, in the order of the listing."""
+    by_id = {node.id: node for node in nodes}
+    found = [(each, by_id[each.id]) for each in entries if each.id in by_id]
+    return [(each.path, node) for each, node in found if each.namespace_id in (None, node.parent_id)]
+
+
+def _listed(
+    scene: Scene, *, listings: Sequence[_Listing], kind: Kind, names: frozenset[str] | None
+) -> tuple[list[_Entry], list[_Listing]]:
+    """About SLICE entries of listings, and what is left of them. Raises Cold for all that any of them lacks."""
+    scene.require_in_use()
+    gather(scene, [each.namespace_id for each in listings if each.namespace_id is not None])
+    pages = for_each(listings, partial(_page, scene, kind=kind))
+    entries: list[_Entry] = []
+    count = 0
+    for place, (listing, (path, page)) in enumerate(zip(listings, pages, strict=True)):
+        entries += [
+            _Entry(path, listing.namespace_id, id_) for name, id_ in page.found if names is None or name in names
+        ]
+        count += len(page.found)
+        if page.last is not None:
+            return entries, [_Listing(listing.namespace_id, page.last), *listings[place + 1 :]]
+        if count >= SLICE:
+            return entries, list(listings[place + 1 :])
+    return entries, []
+
+
+_NOTHING: Final = IdsPage([], None)
+
+
+def _page(scene: Scene, listing: _Listing, *, kind: Kind) -> tuple[Levels, IdsPage]:
+    """The path of a namespace and a page of what the caller sees of it; nothing of one that is gone, or may not be listed."""
+    chain = scene.settled.outer if listing.namespace_id is None else chain_of(scene, listing.namespace_id)
+    if chain is None:
+        return (), _NOTHING
+    action = Action(f"{kind.word}_list")
+    is_asked = kind is not Kind.NAMESPACE or listing.namespace_id is None  # below the catalog listings filter
+    if is_asked and not scene.decide_for(scene.user, action, chain).allowed:
+        return (), _NOTHING
+    return _path(scene, chain), ids_of(scene, action, kind=kind, chain=chain, asked=Asked(listing.after, SLICE))
+
+
+def _path(scene: Scene, chain: Chain) -> Levels:
+    return tuple(link.name for link in reversed(chain[: len(chain) - len(scene.settled.outer)]))
+
+
+async def _named(
+    ctx: Context, namespaces: Sequence[int], kind: Kind, *, names: frozenset[str] | None
+) -> AsyncIterator[_Found]:
+    """Objects of these names in namespaces, as far as the caller sees them, in slices."""
+    pairs = ((each, name) for each in namespaces for name in sorted(names or ()))
+    for some in _slices(pairs, SLICE):
+        found = await ctx.read(scope_of(ctx), partial(_find_named, pairs=some, kind=kind))
+        yield [each for each in found if each is not None]
+        await asyncio.sleep(0)
+
+
+def _find_named(scene: Scene, *, pairs: Sequence[tuple[int, str]], kind: Kind) -> list[tuple[Levels, Node] | None]:
+    scene.require_in_use()
+    gather(scene, {each for each, _ in pairs})
+    return for_each(pairs, lambda pair: _find_one(scene, *pair, kind=kind))
+
+
+def _find_one(scene: Scene, namespace_id: int, name: str, *, kind: Kind) -> tuple[Levels, Node] | None:
+    above = chain_of(scene, namespace_id)
+    if above is None or not scene.decide_for(scene.user, Action(f"{kind.word}_list"), above).allowed:
+        return None
+    path = _path(scene, above)
+    node, chain = scene.find((*path, name), kind)
+    if node is None or node.kind is not kind or not is_listed(scene, Action(f"{kind.word}_list"), chain=chain):
+        return None
+    return path, node
+
+
+def _object(path: Levels, node: Node, document: bytes | None = None) -> MetadataObject:
+    record = cast("DeclaredRecord", node.record)
+    return MetadataObject(
+        node.kind, path, node.id, node.created_at, tuple(getattr(record, "statements", ())),
+        tuple(getattr(record, "dependencies", ())), msgspec.Raw(b"null" if document is None else document),
+    )  # fmt: skip

@@ -11,37 +11,33 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-import msgspec
-
 from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, Forbidden, NotFound
 from limnos.model.kinds import Kind
-from limnos.names.dataverse import METADATA_NAME
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
 from limnos.services.scene import Scope
-from limnos.services.sqlpp_declared import NOWHERE, arity_of, body_of, declared, one_declared
+from limnos.services.sqlpp_declared import NOWHERE, body_of, one_declared
 from limnos.services.sqlpp_errors import NO_DATAVERSE
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.binder import Dataset, Synonym, UserFunction, View
-from limnos.sqlpp.binding import Known, Question, UnparsedQuery
+from limnos.sqlpp.binding import Known, Question, UnparsedFunction, UnparsedQuery
+from limnos.sqlpp.definitions import view_definition
 from limnos.sqlpp.errors import BudgetSpent, compilation
+from limnos.sqlpp.metadata import METADATA, METADATA_DATASETS
 from limnos.view.cold import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from limnos.model.entities import Document, Node
+    from limnos.model.records import DeclaredRecord
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scene
 
 T = TypeVar("T")
 DEFAULT: Final = ("Default",)
-METADATA: Final = (METADATA_NAME,)
-METADATA_DATASETS: Final = ("Dataverse", "Dataset", "Datatype", "Index", "Function", "Synonym", "Library")
-DIALECT: Final = "sqlpp"
-"""The dialect of a view's text that SQL++ reads."""
 TEXT_SHORT: Final = 2048
 """Statements, and texts of views, up to this length are parsed on the event loop: in 4 ms at most."""
 NODES_SHORT: Final = 2000
@@ -183,20 +179,17 @@ def view_body(scene: Scene, node: Node) -> tree.Expression:
 
 def view_text(document: Document) -> str | None:
     """The text of a view in SQL++, if it has one."""
-    held = msgspec.json.decode(document.body)
-    current = next(each for each in held["versions"] if each["version-id"] == held["current-version-id"])
-    texts = (each["sql"] for each in current["representations"] if each["dialect"].lower() == DIALECT)
-    return next(texts, None)
+    return view_definition(document.body)
 
 
-def _function(scene: Scene, question: Question) -> UserFunction | None:
+def _function(scene: Scene, question: Question) -> UserFunction | UnparsedFunction | None:
     """A function that the caller may call. One that is hidden is not there: its name may be a built-in function's."""
     node = function_find(scene, (*question.dataverse, question.name))
     if node is None:
         return None
-    found = {arity_of(each): each for each in declared(node, tree.CreateFunction)}
-    one = found.get(question.arity) or found.get(tree.VARIADIC)
-    return None if one is None else UserFunction(question.dataverse, question.name, one.parameters, one.body)
+    texts = cast("DeclaredRecord", node.record).statements
+    found = UnparsedFunction(question.dataverse, question.name, question.arity, texts)
+    return found.parsed() if sum(map(len, texts)) <= TEXT_SHORT else found
 
 
 def function_find(scene: Scene, levels: Levels) -> Node | None:

@@ -28,8 +28,9 @@ from limnos.services.sqlpp_errors import (
     object_exists,
     unknown_object,
 )
-from limnos.services.sqlpp_names import METADATA, dataverse_find, is_builtin, scope_of
+from limnos.services.sqlpp_names import dataverse_find, is_builtin, scope_of
 from limnos.services.table_formats import ICEBERG, require_format
+from limnos.sqlpp.metadata import METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable

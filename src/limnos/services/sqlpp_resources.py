@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.model.kinds import Kind
-from limnos.services.sqlpp_datasets import index_name, indexes_of
-from limnos.services.sqlpp_names import METADATA
+from limnos.services.sqlpp_datasets import indexes_of
+from limnos.sqlpp.definitions import index_name
+from limnos.sqlpp.metadata import METADATA
 
 if TYPE_CHECKING:
     from limnos.names.path import Levels

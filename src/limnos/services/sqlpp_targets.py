@@ -16,9 +16,10 @@ from limnos.names.display import render as shown
 from limnos.services.sqlpp_datasets import ref_of
 from limnos.services.sqlpp_declared import one_declared
 from limnos.services.sqlpp_errors import invalid_operation
-from limnos.services.sqlpp_names import METADATA, dataverse_find, is_builtin, scope_of
+from limnos.services.sqlpp_names import dataverse_find, is_builtin, scope_of
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
+from limnos.sqlpp.metadata import METADATA
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

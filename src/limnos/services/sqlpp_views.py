@@ -19,12 +19,13 @@ from limnos.services.iceberg_tables import document_of
 from limnos.services.iceberg_views import Asked, ViewRequest, view_build, view_replace
 from limnos.services.sqlpp_dataverses import default_made
 from limnos.services.sqlpp_errors import check_object, invalid_operation, object_exists
-from limnos.services.sqlpp_names import DIALECT, scope_of
+from limnos.services.sqlpp_names import scope_of
 from limnos.services.sqlpp_needs import Needs, ids_of, needs_of
 from limnos.services.sqlpp_objects import MADE_HERE, check_not_builtin, dataverse_of, object_drop, told_missing
 from limnos.services.views import ViewCreate, new_view_of, view_insert, writer_of
 from limnos.sqlpp import render, tree
 from limnos.sqlpp.binder import View
+from limnos.sqlpp.definitions import DIALECT
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json

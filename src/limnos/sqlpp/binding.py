@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from limnos.sqlpp import tree
 from limnos.sqlpp.binder import BoundQuery, Dataset, Synonym, UserFunction, View, bind
+from limnos.sqlpp.definitions import arity_of, statements_of
 from limnos.sqlpp.errors import BudgetSpent, Place
 from limnos.sqlpp.parser import Span, parse
 from limnos.sqlpp.printer import render
@@ -32,6 +33,21 @@ class UnparsedQuery(tree.Expression, frozen=True):
 
     text: str
     parameters: int = 0
+
+
+class UnparsedFunction(NamedTuple):
+    """The functions of a name as their texts, and the number of arguments of a call: parsed in a process where they are long."""
+
+    dataverse: Levels
+    name: str
+    arity: int
+    texts: tuple[str, ...]
+
+    def parsed(self) -> UserFunction | None:
+        """The function that is called, None where none takes so many arguments. Raises SqlppError."""
+        found = {arity_of(each): each for each in statements_of(self.texts, tree.CreateFunction)}
+        one = found.get(self.arity) or found.get(tree.VARIADIC)
+        return None if one is None else UserFunction(self.dataverse, self.name, one.parameters, one.body)
 
 
 class Question(NamedTuple):
@@ -69,9 +85,12 @@ class Known:
         return found
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """A function that somebody wrote."""
-        otherwise: UserFunction | None = None
-        return self._ask(Question("function", dataverse, name, arity), otherwise)
+        """A function that somebody wrote. Raises BudgetSpent for one whose text is too long to be parsed here."""
+        otherwise: UserFunction | UnparsedFunction | None = None
+        found = self._ask(Question("function", dataverse, name, arity), otherwise)
+        if isinstance(found, UnparsedFunction):
+            raise BudgetSpent
+        return found
 
 
 class Binding(NamedTuple):
@@ -95,11 +114,14 @@ class Binding(NamedTuple):
 
 
 def parsed_facts(facts: Mapping[Question, object]) -> dict[Question, object]:
-    """Facts with the texts of views parsed. Raises SqlppError."""
-    return {
-        question: structs.replace(fact, body=parsed_query(fact.body)) if isinstance(fact, View) else fact
-        for question, fact in facts.items()
-    }
+    """Facts with the texts of views and functions parsed. Raises SqlppError."""
+    return {question: _parsed(fact) for question, fact in facts.items()}
+
+
+def _parsed(fact: object) -> object:
+    if isinstance(fact, View):
+        return structs.replace(fact, body=parsed_query(fact.body))
+    return fact.parsed() if isinstance(fact, UnparsedFunction) else fact
 
 
 def parsed_query(body: tree.Expression) -> tree.Expression:
@@ -140,6 +162,7 @@ class _Fact(Struct, frozen=True):
     name: str = ""
     parameters: tuple[str, ...] | None = None
     body: _Text | None = None
+    texts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, question: Question, fact: object) -> _Fact:
@@ -149,6 +172,8 @@ class _Fact(Struct, frozen=True):
                 return cls(question, "view", dataverse, name, body=_Text.of(body))
             case UserFunction(dataverse, name, parameters, body):
                 return cls(question, "function", dataverse, name, parameters, _Text.of(body))
+            case UnparsedFunction(dataverse, name, _, texts):
+                return cls(question, "functions", dataverse, name, texts=texts)
             case Dataset(dataverse, name):
                 return cls(question, "dataset", dataverse, name)
             case Synonym(dataverse, name):
@@ -162,6 +187,8 @@ class _Fact(Struct, frozen=True):
             if self.kind == "view":
                 return View(self.dataverse, self.name, body)
             return UserFunction(self.dataverse, self.name, self.parameters, body)
+        if self.kind == "functions":
+            return UnparsedFunction(self.dataverse, self.name, self.question.arity, self.texts).parsed()
         if self.kind in ("dataset", "synonym"):
             return (Dataset if self.kind == "dataset" else Synonym)(self.dataverse, self.name)
         return {"there": True, "not there": False, "absent": None}[self.kind]

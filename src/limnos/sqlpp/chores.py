@@ -1,38 +1,47 @@
 """Heavy work on statements as pure functions from bytes to bytes, for processes that can be ended while they are at it.
 
-May import the parser, the binder, plans, the evaluator and `values`. Must not know who runs it. A refusal is an answer: `refused` and what it
+May import the parser, the binder, plans, scans, the evaluator, records of the metadata and `values`. Must not know who runs it. A refusal is an answer: `refused` and what it
 says. All that is exchanged is data.
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 from limnos.sqlpp.binder import BoundQuery
 from limnos.sqlpp.binding import Binding, Known, PackedBinding, Question
+from limnos.sqlpp.conditions import Condition, Operator
 from limnos.sqlpp.errors import Place, SqlppError, compilation
 from limnos.sqlpp.evaluator import results
 from limnos.sqlpp.functions.costs import characters
 from limnos.sqlpp.functions.types import json_text
+from limnos.sqlpp.metadata import MetadataObject, metadata_records
 from limnos.sqlpp.parser import Span, find_spans
 from limnos.sqlpp.plan import EncodedPlan, wire
-from limnos.sqlpp.values.tagged import untagged
+from limnos.sqlpp.scans import Wanted, prepared
+from limnos.sqlpp.values.tagged import tagged, untagged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from limnos.sqlpp.plan import Expression
     from limnos.sqlpp.values.model import Value
+    from limnos.sqlpp.values.tagged import Json
 
 EVALUATE: Final = "sqlpp-evaluate"
+SCANS: Final = "sqlpp-scans"
 PARSE: Final = "sqlpp-parse"
 BIND: Final = "sqlpp-bind"
 RESULT_BYTES_MAX: Final = 32 << 20
 """Most bytes of results that a process hands to the server for one query over constants and metadata."""
 PART_BYTES: Final = 256 << 10
 """Lines are handed over in parts of about this size."""
+_PackedScan = tuple[
+    tuple[str, ...], str, frozenset[str] | None, tuple[tuple[tuple[str, ...], Operator, object], ...], int | None
+]
 
 
 def source_key(dataverse: tuple[str, ...], name: str) -> str:
@@ -61,16 +70,62 @@ def lines_of(part: bytes) -> list[bytes]:
     return part.split(b"\n") if part else []
 
 
+class SourceRows(msgspec.Struct, frozen=True):
+    """The rows of one source that a chore is given: tagged values, or the records of a dataset of the metadata.
+
+    Those are made of the objects in parts of what the chore is given, by their numbers. `fields` None: whole records.
+    """
+
+    rows: tuple[msgspec.Raw, ...] = ()
+    dataset: str = ""
+    parts: tuple[int, ...] = ()
+    fields: frozenset[str] | None = None
+
+    def made(self, given: tuple[bytes, ...]) -> tuple[Value, ...]:
+        """The rows as values."""
+        if not self.dataset:
+            return tuple(untagged(cast("Json", msgspec.json.decode(row))) for row in self.rows)
+        objects = chain.from_iterable(_OBJECTS.decode(given[number]) for number in self.parts)
+        return tuple(metadata_records(self.dataset, objects, fields=self.fields))
+
+
+_OBJECTS: Final = msgspec.json.Decoder(tuple[MetadataObject, ...])
+
+
 def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
-    """Work a plan out: `done` and lines in parts, or `refused`. The rest is how many slots it has, and the rows of what it reads, by name."""
-    slots, rows = rest
-    held = {name: untagged(given) for name, given in msgspec.json.decode(rows, type=dict[str, list[object]]).items()}  # type: ignore[arg-type]
+    """Work a plan out: `done` and lines in parts, or `refused`.
+
+    The rest is how many slots it has, what each source has by its name (`SourceRows`), and objects of the metadata in parts.
+    """
+    slots, sources, *given = rest
     bound = BoundQuery(cast("Expression", wire.decode(plan)), int(slots), ())
     try:
-        values = results(bound, lambda dataverse, name: cast("tuple[Value, ...]", held[source_key(dataverse, name)]))
+        found = msgspec.json.decode(sources, type=dict[str, SourceRows])
+        held = {name: source.made(tuple(given)) for name, source in found.items()}
+        values = results(bound, lambda dataverse, name: held[source_key(dataverse, name)])
         return [b"done", *_parts(values)]
     except SqlppError as error:
         return _refused(error)
+
+
+def find_scans(plan: bytes) -> list[bytes]:
+    """Number the scans of a plan (`scans.prepared`): the plan then, and what each scan needs."""
+    numbered, wanted = prepared(cast("Expression", wire.decode(plan)), carries=False)
+    return [b"done", wire.encode(numbered), msgspec.json.encode(tuple(map(_packed_scan, wanted)))]
+
+
+def _packed_scan(wanted: Wanted) -> tuple[object, ...]:
+    conditions = tuple((each.path, each.operator, tagged(each.value)) for each in wanted.conditions)
+    return wanted.dataverse, wanted.name, wanted.fields, conditions, wanted.limit
+
+
+def scans_of(told: bytes) -> tuple[Wanted, ...]:
+    """What each scan needs, as `find_scans` told it."""
+    packed = msgspec.json.decode(told, type=tuple[_PackedScan, ...])
+    return tuple(
+        Wanted(dataverse, name, fields, tuple(Condition(path, operator, untagged(cast("Json", value))) for path, operator, value in conditions), limit)
+        for dataverse, name, fields, conditions, limit in packed
+    )  # fmt: skip
 
 
 def _parts(values: Iterable[Value]) -> list[bytes]:
@@ -145,5 +200,7 @@ def bound_of(plan: bytes, rest: bytes, *, at: Place) -> BoundQuery:
     return BoundQuery(EncodedPlan(at, plan), slots, reads)
 
 
-CHORES: Final[Mapping[str, Callable[..., list[bytes]]]] = {EVALUATE: evaluate, PARSE: parse_text, BIND: bind_query}
+CHORES: Final[Mapping[str, Callable[..., list[bytes]]]] = {
+    EVALUATE: evaluate, SCANS: find_scans, PARSE: parse_text, BIND: bind_query,
+}  # fmt: skip
 """What a process can be asked for."""

@@ -47,13 +47,14 @@ def prepared(
     *,
     result_fields: frozenset[str] | None = None,
     types: Callable[[tuple[str, ...], str], RecordType | None] = lambda *_: None,
+    carries: bool = True,
 ) -> tuple[plan.Expression, tuple[Wanted, ...]]:
-    """Number the scans of a statement, and say what each needs.
+    """Number the scans of a statement, and say what each needs; with `carries`, queries inside of it may be scans, too.
 
     `types` gives a dataset's type where an engine has typed columns for it: then groups are left to it. `result_fields` tells what will be looked at of the objects that the statement gives, where it gives a dataset's own. Raises RecursionError
     for what nests too deep.
     """
-    numbering = _Numbering(expression, result_fields=result_fields, types=types)
+    numbering = _Numbering(expression, result_fields=result_fields, types=types, carries=carries)
     return numbering.numbered(expression), tuple(numbering.found)
 
 
@@ -66,8 +67,10 @@ class _Numbering:
         *,
         result_fields: frozenset[str] | None,
         types: Callable[[tuple[str, ...], str], RecordType | None],
+        carries: bool,
     ) -> None:
         self.found: list[Wanted] = []
+        self._carries = carries
         self._outermost = expression
         self._types = types
         self._result_fields = result_fields or frozenset()
@@ -112,7 +115,7 @@ class _Numbering:
 
     def _carried(self, node: plan.Subquery) -> plan.Scan | None:
         """A query inside of the statement that is carried as a whole; None for another."""
-        if node is self._outermost:
+        if node is self._outermost or not self._carries:
             return None
         try:
             found = carried(node.query, self._types)
@@ -149,6 +152,15 @@ class _Numbering:
         groups = self._scan(scan, Wanted(scan.dataverse, scan.name, None, given.conditions, grouped=given.grouped))
         changed = structs.replace(given.block, sources=(structs.replace(source, source=groups),))
         return structs.replace(query, arms=(changed,), order=given.order if query.output is None else query.order)
+
+
+def runs_functions(expression: plan.Expression) -> bool:
+    """Say whether `prepared` may call functions to learn values of conditions: some call may have known arguments alone."""
+    may_be_known = (plan.Constant, plan.ArrayOf, plan.SignOf, plan.FunctionCall)
+    return any(
+        isinstance(node, plan.FunctionCall) and node.arguments and all(isinstance(each, may_be_known) for each in node.arguments)
+        for node in walk(expression)
+    )  # fmt: skip
 
 
 def walk(node: plan.Bound) -> Iterator[plan.Bound]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from json import dumps
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 
 _COLUMNS = "node_id, version, uuid, location, metadata_location, body"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM document WHERE node_id = :id")
+_BODIES = "SELECT node_id, body FROM document WHERE node_id IN ({nodes})"
+BODIES = Sql(
+    _BODIES.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
+    on_sqlite=_BODIES.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
+)
 HEAD = Sql("SELECT version FROM document WHERE node_id = :id")
 _SLASH = re.compile("(?<=[^/:])/")
 _ABOVE = (
@@ -72,6 +78,12 @@ DELETE = Sql("DELETE FROM document WHERE node_id = :id")
 def document_of(row: Row) -> Document:
     """Build the value of a row whose columns are `_COLUMNS`."""
     return Document(row[0], row[1], row[2], row[3], row[4], bytes(row[5]))
+
+
+def document_bodies_read(node_ids: Sequence[int]) -> Load[dict[int, bytes]]:
+    """Read the bodies of documents by their node's id, by one statement."""
+    rows = yield BODIES, {"nodes": dumps(node_ids)}
+    return {row[0]: bytes(row[1]) for row in rows}
 
 
 def document_read(node_id: int) -> Load[Document | None]:

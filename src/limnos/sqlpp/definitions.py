@@ -1,0 +1,68 @@
+"""Statements that made objects, read again from the texts that their records keep.
+
+May import the parser and the tree. Must not know where texts are kept. A text is parsed once and remembered, since it never changes under a
+record. Names of objects in such a statement are what they were when it was made; where they are now, the tree says.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from limnos.sqlpp import tree
+from limnos.sqlpp.parser import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.sqlpp.tree import Statement
+
+S = TypeVar("S", bound="Statement")
+DIALECT: Final = "sqlpp"
+"""The dialect of a view's text that SQL++ reads."""
+
+
+@lru_cache(4096)
+def statement_of(text: str) -> Statement:
+    """The statement of a text that the printer wrote."""
+    (parsed,) = parse(text)
+    return parsed.statement
+
+
+def statements_of(texts: Iterable[str], kind: type[S]) -> tuple[S, ...]:
+    """The statements of a kind among texts: of a function one for each number of parameters."""
+    return tuple(each for each in map(statement_of, texts) if isinstance(each, kind))
+
+
+def arity_of(function: tree.CreateFunction) -> int:
+    """How many parameters a function has; VARIADIC for any number."""
+    return tree.VARIADIC if function.parameters is None else len(function.parameters)
+
+
+def index_name(statement: tree.CreateIndex | tree.CreatePrimaryIndex, dataset: str) -> str:
+    """What an index is called; a primary one may have no name of its own."""
+    return statement.name or f"primary_idx_{dataset}"
+
+
+class _Representation(msgspec.Struct):
+    sql: str = ""
+    dialect: str = ""
+
+
+class _Version(msgspec.Struct, rename="kebab"):
+    version_id: int
+    representations: list[_Representation] = []
+
+
+class _ViewDocument(msgspec.Struct, rename="kebab"):
+    current_version_id: int
+    versions: list[_Version]
+
+
+def view_definition(document: bytes | msgspec.Raw) -> str | None:
+    """The text in SQL++ of a view's current version, if it has one."""
+    held = msgspec.json.decode(document, type=_ViewDocument)
+    current = next(each for each in held.versions if each.version_id == held.current_version_id)
+    return next((each.sql for each in current.representations if each.dialect.lower() == DIALECT), None)

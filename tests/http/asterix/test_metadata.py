@@ -1,0 +1,203 @@
+"""What is read for queries of the dataverse `Metadata`: as little as their conditions leave, in slices, under the caller's rights."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from limnos.app.building import DATABASE_FILE
+from limnos.services import sqlpp_metadata as module
+from limnos.services.chores import OwnChores
+from limnos.sqlpp.chores import EVALUATE, SCANS
+from limnos.store.nodes import live_nodes_read, span_read
+from tests.http.asterix.wire import refusal, rows
+from tests.http.driver import Node, grant, node_at
+from tests.http.iceberg import wire as iceberg
+
+MANY = 100_001
+NAMES = "select value d.DatasetName from Metadata.`Dataset` d where "
+
+
+class Reads:
+    """What was read of the store for the metadata: ids of objects by slice, listings, and chores that were done."""
+
+    def __init__(self) -> None:
+        self.slices: list[int] = []
+        self.listings: list[int] = []
+        self.chores: list[str] = []
+        self.turns = 0
+
+
+class Recorded(OwnChores):
+    """Does chores here, and remembers which."""
+
+    def __init__(self, reads: Reads) -> None:
+        self.reads = reads
+
+    async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
+        """Do a chore."""
+        self.reads.chores.append(name)
+        return await super().do(name, *parts, caller=caller)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[Node]:
+    """A node with 100,001 tables in `big` and three in `small`."""
+    data = tmp_path_factory.mktemp("large")
+    shutil.copy(empty_database, data)
+    with node_at(data) as running:
+        for dataverse in ("big", "small", "hidden"):
+            iceberg.make_space(running, dataverse)
+        for name in ("a", "b", "c"):
+            iceberg.make_table(running, "small", name)
+        iceberg.make_table(running, "hidden", "secret")
+        iceberg.make_table(running, "big", "first")
+        _fill(data / DATABASE_FILE)
+        grant(running, "ana", "use_catalog", kind="CATALOG", on="main")
+        grant(running, "ana", "use_schema select_table", kind="SCHEMA", on="main.small")
+        grant(running, "ana", "select_table", kind="TABLE", on="main.small.b", condition="deny")
+        yield running
+
+
+def _fill(database: Path) -> None:
+    """Copy the table `first` of `big` many times, as rows of nodes alone."""
+    with closing(sqlite3.connect(database, timeout=30)) as connection, connection:
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(node)")]
+        taken = {"id": "10000000 + at", "name": "'t' || at"}
+        values = ", ".join(taken.get(column, f"n.{column}") for column in columns)
+        connection.execute(
+            f"WITH RECURSIVE numbers (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM numbers WHERE at < {MANY - 1})"
+            f" INSERT INTO node ({', '.join(columns)}) SELECT {values} FROM numbers, node n WHERE n.name = 'first'"
+        )
+
+
+def _id_of(node: Node, name: str) -> int:
+    """The id of a namespace."""
+    with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
+        ((found,),) = connection.execute("SELECT id FROM node WHERE name = ?", (name,))
+    return int(found)
+
+
+@pytest.fixture
+def reads(large: Node, monkeypatch: pytest.MonkeyPatch) -> Reads:
+    """What is read from now on."""
+    found = Reads()
+    turn = asyncio.sleep
+
+    def nodes(ids: Sequence[int]) -> object:
+        found.slices.append(len(ids))
+        return live_nodes_read(ids)
+
+    def span(parent_id: int, *rest: object, **more: object) -> object:
+        found.listings.append(parent_id)
+        return span_read(parent_id, *rest, **more)  # type: ignore[arg-type]
+
+    async def sleep(seconds: float) -> None:
+        found.turns += 1
+        await turn(seconds)
+
+    monkeypatch.setattr(module, "live_nodes_read", nodes)
+    monkeypatch.setattr("limnos.store.nodes.span_read", span)
+    monkeypatch.setattr(module.asyncio, "sleep", sleep)
+    large.built.services.sqlpp_chores = Recorded(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    "condition, expected, read",
+    [
+        ("d.DataverseName = 'small'", ["a", "b", "c"], 3),
+        ("'small' = d.DataverseName and d.DatasetType = 'INTERNAL'", ["a", "b", "c"], 3),
+        ("d.DataverseName in ['small', 'hidden', 'nowhere', '@']", ["a", "b", "c", "secret"], 4),
+        ("d.DataverseName = 'big' and d.DataverseName = 'small'", [], 0),
+        ("d.DataverseName = 'small' and d.DataverseName = $x", ["a", "b", "c"], 3),
+        ("d.DataverseName = 'big' and d.DatasetName in ['t77', 't100000', 'none']", ["t100000", "t77"], 0),
+        ("d.DataverseName = 'small' and d.DatasetName = 'c'", ["c"], 0),
+        ("d.DataverseName = 'Metadata' and d.DatasetName = 'Index'", ["Index"], 0),
+    ],
+)
+def test_conditions_leave_little_to_read(
+    large: Node, reads: Reads, condition: str, expected: list[str], read: int
+) -> None:
+    """Objects of dataverses that a condition fixes are read alone; objects of fixed names are looked up, whatever lies beside them."""
+    found = rows(large, f"{NAMES}{condition} order by d.DatasetName", **{"$x": "small"})
+
+    assert found == expected
+    assert sum(reads.slices) == read
+    assert _id_of(large, "big") not in reads.listings
+    assert reads.chores == []
+
+
+def test_a_condition_of_functions_is_worked_out_by_a_process(large: Node, reads: Reads) -> None:
+    """What it leaves is read alone, too."""
+    found = rows(large, f"{NAMES}d.DataverseName = lower('SMALL') and d.DatasetName = 'a'")
+
+    assert found == ["a"]
+    assert reads.slices == []
+    assert reads.chores == [SCANS, EVALUATE]
+
+
+def test_everything_is_read_in_slices(large: Node, reads: Reads) -> None:
+    """Over 100,000 objects: no slice is large, others have their turn between two, and a process makes the records."""
+    found = rows(large, "select value [count(*), count(d.DatasetId)] from Metadata.`Dataset` d")
+
+    assert found == [[MANY + 11, MANY + 11]]
+    assert sum(reads.slices) == MANY + 4 + 3  # the namespaces as well
+    assert max(reads.slices) <= 2 * module.SLICE
+    assert reads.turns >= MANY // module.SLICE
+    assert reads.chores == [EVALUATE]
+
+
+def test_a_limit_ends_the_reading(large: Node, reads: Reads) -> None:
+    """The first objects are enough for a query that takes them as they come."""
+    found = rows(large, "select value d.DatasetName from Metadata.`Dataset` d limit 10")
+
+    assert len(found) == 10
+    assert sum(reads.slices) <= 3 * module.SLICE
+
+
+def test_too_much_names_the_condition(large: Node, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is what is gathered; a query that adds the condition is answered."""
+    monkeypatch.setattr(module, "BYTES_MAX", 1 << 20)
+
+    status, message = refusal(large, "select value count(*) from Metadata.`Dataset` d")
+
+    assert status == 400
+    assert "more than 1 MiB" in message
+    assert "d.DataverseName = 'a.b'" in message
+    assert sum(reads.slices) < MANY // 2
+    assert rows(large, f"{NAMES}d.DataverseName = 'small'") == ["a", "b", "c"]
+    assert "d.DatasetName = 'x'" in refusal(large, f"{NAMES}d.DataverseName = 'big'")[1]
+
+
+@pytest.mark.parametrize(
+    "condition, expected",
+    [
+        ("d.DataverseName != 'Metadata'", ["a", "c"]),
+        ("d.DataverseName in ['small', 'hidden', 'big']", ["a", "c"]),
+        ("d.DataverseName in ['small', 'hidden'] and d.DatasetName in ['a', 'b', 'secret']", ["a"]),
+    ],
+)
+def test_what_is_hidden_stays_so(large: Node, reads: Reads, condition: str, expected: list[str]) -> None:
+    """By its name, by its dataverse and among all: what the caller may not see is in no result."""
+    assert rows(large, f"{NAMES}{condition} order by d.DatasetName", user="ana") == expected
+    assert sum(reads.slices) <= len(expected) + 1  # and its dataverse
+    names = rows(large, "select value d.DataverseName from Metadata.`Dataverse` d", user="ana")
+    assert sorted(names) == ["Default", "Metadata", "small"]
+
+
+def test_each_dataset_is_read_by_its_own_conditions(large: Node, reads: Reads) -> None:
+    """Two scans of one statement are limited each by itself; a join through a field that is not fixed reads all."""
+    text = (
+        "select value [d.DatasetName, i.IndexName] from Metadata.`Dataset` d, Metadata.`Index` i"
+        " where d.DataverseName = 'small' and i.DataverseName = 'hidden'"
+    )
+
+    assert rows(large, text) == []
+    assert sum(reads.slices) == 3 + 1
