@@ -10,7 +10,7 @@ import pytest
 
 from limnos.model.entities import Document
 from limnos.model.errors import BadRequest
-from limnos.store.documents import document_read
+from limnos.store.documents import document_bodies_read, document_read
 from limnos.store.tx import Tx
 from tests.backends import Lab
 from tests.store.world import World
@@ -28,6 +28,7 @@ def test_document_reads_back(lab: Lab, world: World) -> None:
 
     assert lab.load(document_read(7)) == document(7)
     assert lab.load(document_read(8)) is None
+    assert lab.load(document_bodies_read([7, 8])) == {7: document(7).body}
 
 
 def test_swap_takes_the_expected_version_only(lab: Lab, world: World) -> None:

@@ -8,7 +8,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotEmpty, StalePermit
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import NamespaceRecord
-from limnos.store.nodes import listing_read, node_read, path_read
+from limnos.store.nodes import listing_read, live_nodes_read, node_read, path_read
 from limnos.store.tx import Tx
 from tests.backends import Lab
 from tests.store.world import ASTRAL, NAMESPACE, World, add_namespace, add_table
@@ -73,6 +73,19 @@ def test_path_does_not_pass_through_the_dead(lab: Lab, world: World) -> None:
 
     assert lab.load(path_read(world.main.id, steps("ab"))) == [None, None]
     assert lab.load(node_read(inner.id)) is None
+
+
+def test_many_nodes_are_one_statement(lab: Lab, world: World) -> None:
+    """Nodes are read by their ids, without those that are dropped or never were."""
+    made = [lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id) for name in "abc"]
+    lab.write(lambda tx: tx.nodes.drop(made[1]), zone=world.main.id)
+    before = lab.store.statements
+
+    found = lab.load(live_nodes_read([*(each.id for each in made), 10**12]))
+
+    assert sorted(found, key=lambda each: each.name) == [made[0], made[2]]
+    assert lab.store.statements - before == 2  # the load's own look at the clock, and the nodes
+    assert lab.load(live_nodes_read([])) == []
 
 
 def test_names_sort_by_code_point(lab: Lab, world: World) -> None:

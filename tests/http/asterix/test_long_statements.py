@@ -91,3 +91,18 @@ def test_a_long_view_is_parsed_by_a_process(node: Node, recorded: Recorded) -> N
     assert rows(node, "select value array_length(x) from a.v x") == [2000]
     assert recorded.done[0] == BIND
     assert PARSE not in recorded.done
+
+
+def test_a_long_function_is_parsed_by_a_process(node: Node, recorded: Recorded) -> None:
+    """So is a short one beside it under the same name, as all of a name's functions are one object."""
+    rows(node, f"create dataverse a; create function a.f(x) {{ {ONE_LONG[13:]}[x] }}; create function a.f() {{ 7 }}")
+    recorded.done.clear()
+
+    assert rows(node, "select value a.f(3)") == [1]
+    assert recorded.done[0] == BIND
+    recorded.done.clear()
+    assert rows(node, "a.f()") == [7]
+    assert recorded.done[0] == BIND
+    rows(node, "create view a.w as select value a.f(1)")
+    assert rows(node, "select value x from a.w x") == [1]
+    assert refusal(node, "a.f(1, 2)")[1].startswith("ASX1081: ")

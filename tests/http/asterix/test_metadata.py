@@ -15,6 +15,7 @@ from limnos.app.building import DATABASE_FILE
 from limnos.services import sqlpp_metadata as module
 from limnos.services.chores import OwnChores
 from limnos.sqlpp.chores import EVALUATE, SCANS
+from limnos.store.documents import document_bodies_read
 from limnos.store.nodes import live_nodes_read, span_read
 from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import Node, grant, node_at
@@ -201,3 +202,23 @@ def test_each_dataset_is_read_by_its_own_conditions(large: Node, reads: Reads) -
 
     assert rows(large, text) == []
     assert sum(reads.slices) == 3 + 1
+
+
+def test_documents_of_views_are_read_where_they_are_shown(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A view's record has its definition; a query that does not look at it reads none."""
+    rows(node, "create dataverse a; create view a.v as select value 41; create view a.w as select value 42")
+    read: list[int] = []
+
+    def bodies(ids: Sequence[int]) -> object:
+        read.extend(ids)
+        return document_bodies_read(ids)
+
+    monkeypatch.setattr(module, "document_bodies_read", bodies)
+
+    assert rows(node, f"{NAMES}d.DatasetType = 'VIEW'") == ["v", "w"]
+    assert read == []
+    (found,) = rows(
+        node, "select value d from Metadata.`Dataset` d where d.DataverseName = 'a' and d.DatasetName = 'w'"
+    )
+    assert found["ViewDetails"] == {"Definition": "SELECT VALUE 42"}
+    assert len(read) == 1
