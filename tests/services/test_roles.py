@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.access import subjects
 from limnos.access.actions import Action
 from limnos.model.entities import Ruled
 from limnos.model.errors import AlreadyExists, Forbidden, IllegalPrivilege, LimnosError, StalePermit
@@ -11,9 +12,10 @@ from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.privileges import Condition, Privilege
 from limnos.services import roles as module
-from limnos.services.grants import Wish, privileges_grant, roles_give
+from limnos.services.grants import Wish, privileges_grant, roles_give, rules_override
 from limnos.services.namespaces import namespace_drop, namespaces_list
 from limnos.services.objects import role_look_up
+from limnos.services.pages import EVERY
 from limnos.services.roles import (
     RoleDrop,
     RoleObject,
@@ -26,6 +28,9 @@ from limnos.services.roles import (
 )
 from limnos.services.scene import Scene, Scope
 from limnos.store import roles as store_roles
+from limnos.store.sql import Load
+from limnos.view import facts
+from limnos.view.gate import COLD_READS
 from tests.inprocess import LAKE, MAIN, add_catalog
 from tests.services.conftest import Desk
 
@@ -137,6 +142,7 @@ def test_a_role_of_many_is_read_and_changed_in_parts(desk: Desk, monkeypatch: py
     """A grant reads the rules on its own object alone; what is shown comes in lists, each read by itself, and is whole and in order."""
     monkeypatch.setattr(store_roles, "PART_MAX", 5)
     monkeypatch.setattr(module, "PART_MAX", 5)
+    monkeypatch.setattr(subjects, "PART_MAX", 5)
     spaces = [f"n{at:02}" for at in range(12)]
     for name in reversed(spaces):
         desk.namespace(name)
@@ -168,6 +174,113 @@ def test_the_opposite_of_what_stands_is_found_in_the_transaction(desk: Desk) -> 
     desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=Wish(Kind.NAMESPACE, "main.b", denial)))
 
     assert len(objects(desk, "r")) == 2
+
+
+@pytest.fixture
+def parts_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A user `ana` with a role of rules on 45 namespaces, where ten rules are many; how many rules each part had that was read."""
+    for room in (store_roles, module, subjects):
+        monkeypatch.setattr(room, "PART_MAX", 10)
+    for at in range(45):
+        desk.namespace(f"n{at:02}")
+    use = Privilege.USE_SCHEMA
+    make(desk, "r", *(wish(Kind.NAMESPACE, f"main.n{at:02}", use) for at in range(45)))
+    desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    found: list[int] = []
+
+    def read(*key: object) -> Load[object]:
+        part = yield from store_roles.rules_part_read(*key)  # type: ignore[arg-type]
+        found.append(len(part))
+        return part
+
+    monkeypatch.setitem(facts._READS, "rules part", read)
+    return found
+
+
+def grant(desk: Desk, at: int, *privileges: Privilege, condition: Condition = Condition.ALLOW) -> None:
+    """Add rules on one namespace to the role."""
+    rules = tuple((privilege, condition) for privilege in privileges)
+    wished = Wish(Kind.NAMESPACE, f"main.n{at:02}", rules)
+    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=wished))
+
+
+def shown(desk: Desk) -> list[str]:
+    """The namespaces that ana sees."""
+    page = desk.run(desk.ctx("ana").read(MAIN, lambda scene: namespaces_list(scene, (), asked=EVERY)))
+    return page.texts()
+
+
+def may_create(desk: Desk) -> list[int]:
+    """Where ana may create tables."""
+    subject = desk.run(desk.ctx("ana").read(MAIN, lambda scene: scene.subject))
+    allowed = subject.allow_ids.get(Privilege.CREATE_TABLE, frozenset())
+    rows = desk.rows("SELECT id, name FROM node")
+    return sorted(int(name[1:]) for id_, name in rows if id_ in allowed)
+
+
+def test_a_change_of_a_role_of_many_rules_reads_one_part(desk: Desk, parts_read: list[int]) -> None:
+    """The rules are read part by part, each a round of its own; after a grant or a revoke the part of that object alone."""
+    before = COLD_READS[()]
+
+    assert len(shown(desk)) == 45
+    assert parts_read == [10, 10, 10, 10, 5]
+    assert COLD_READS[()] - before >= len(parts_read)
+    parts_read.clear()
+    grant(desk, 17, Privilege.CREATE_TABLE)
+    assert may_create(desk) == [17]
+    assert parts_read == [11]
+    parts_read.clear()
+    desk.namespace("other")
+    desk.allow("bob", Kind.NAMESPACE, "main.other", Privilege.USE_SCHEMA)
+    assert len(shown(desk)) == 45
+    assert parts_read == []
+
+
+def test_replaced_rules_are_read_anew(desk: Desk, parts_read: list[int]) -> None:
+    """What names no single object touches every part."""
+    shown(desk)
+    parts_read.clear()
+    wishes = tuple(wish(Kind.NAMESPACE, f"main.n{at:02}", Privilege.USE_SCHEMA) for at in range(0, 45, 2))
+    desk.run(rules_override(desk.ctx(), metalake=LAKE, role="r", wishes=wishes))
+
+    assert shown(desk) == [f"n{at:02}" for at in range(0, 45, 2)]
+    assert parts_read == [5, 5, 5, 5, 3]
+
+
+def test_a_part_that_has_grown_is_cut(desk: Desk, parts_read: list[int]) -> None:
+    """Beyond twice its size it ends earlier, and those behind it are read at most once for that."""
+    shown(desk)
+    parts_read.clear()
+    for at in range(12):
+        grant(desk, at, Privilege.CREATE_TABLE)
+
+    assert may_create(desk) == list(range(12))
+    assert parts_read == [20, 12]
+    parts_read.clear()
+    grant(desk, 0, Privilege.CREATE_VIEW)
+    assert may_create(desk) == list(range(12))
+    assert parts_read[0] == 21
+    assert max(parts_read[1:]) <= 12
+    assert 21 <= sum(parts_read[1:]) <= 45 + 13
+    parts_read.clear()
+    grant(desk, 1, Privilege.CREATE_VIEW)
+    assert may_create(desk) == list(range(12))
+    assert len(parts_read) == 1
+
+
+def test_a_role_that_becomes_small_is_whole_again(desk: Desk, parts_read: list[int]) -> None:
+    """Below the bound it is one fact, as other roles are."""
+    shown(desk)
+    parts_read.clear()
+    desk.run(
+        rules_override(
+            desk.ctx(), metalake=LAKE, role="r", wishes=(wish(Kind.NAMESPACE, "main.n03", Privilege.USE_SCHEMA),)
+        )
+    )
+
+    assert shown(desk) == ["n03"]
+    assert parts_read == []
 
 
 async def lists_of(desk: Desk, found: Ruled) -> list[list[RoleObject]]:

@@ -10,6 +10,7 @@ from limnos.model.entities import Grant, Principal, RoleEntity
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.privileges import Privilege
+from limnos.store import roles
 from limnos.store.owners import owner_read
 from limnos.store.principals import (
     groups_of_read,
@@ -19,12 +20,15 @@ from limnos.store.principals import (
     principals_read,
 )
 from limnos.store.roles import (
+    LAST_ID,
     role_objects_read,
     role_read,
     role_rules_read,
     roles_of_read,
     roles_on_read,
     roles_read,
+    rules_end_read,
+    rules_part_read,
 )
 from limnos.store.tx import Tx
 from limnos.store.upkeep import feed_prune, orphans_sweep
@@ -202,6 +206,21 @@ def test_last_word_on_a_rule_stands(lab: Lab, graph: Graph) -> None:
     assert lab.load(roles_on_read(5)) == ("r",)
     assert lab.load(roles_on_read(6)) == ()
     assert graph.moved()
+
+
+def test_rules_are_read_in_parts(lab: Lab, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part ends after the rules of a whole object; a role of many rules is read without them; a change of one object names it."""
+    monkeypatch.setattr(roles, "PART_MAX", 3)
+    role = graph.role("r")
+    many = [rule(at) for at in (5, 6, 7, 8)] + [rule(7, Privilege.MODIFY_TABLE)]
+
+    graph.write(lambda tx: tx.roles.allow(role, many))
+
+    assert lab.load(role_rules_read(role.id))[1] is None
+    assert lab.load(rules_end_read(role.id, 0)) == 7
+    assert len(lab.load(rules_part_read(role.id, (0, 7)))) == 4
+    assert lab.load(rules_end_read(role.id, 7)) == LAST_ID
+    assert lab.load(rules_part_read(role.id, (7, LAST_ID))) == (rule(8),)
 
 
 def test_replacing_rules_leaves_none_of_the_old(lab: Lab, graph: Graph) -> None:

@@ -1,6 +1,6 @@
 """The subject of a decision, built from facts: a user with groups and roles in one metalake.
 
-May import `view` and `model`. Role values are shared between all who hold them and live as long as their fact. What is merged of a user's
+May import `view`, `store` and `model`. Role values are shared between all who hold them and live as long as their fact. What is merged of a user's
 roles lives as long as each of those facts: a change of anything else leaves it as it is.
 """
 
@@ -10,12 +10,24 @@ from operator import is_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.model.kinds import Kind
-from limnos.model.principals import HeldRole, MergedRules, RoleRules, Subject
+from limnos.model.principals import HeldRole, MergedRules, RoleRules, Subject, united
 from limnos.model.privileges import Privilege
+from limnos.store.roles import LAST_ID, PART_MAX
 from limnos.view.cold import Cold, need, need_all
-from limnos.view.keys import groups_key, principal_id_key, principal_key, roles_key, rules_key
+from limnos.view.keys import (
+    ABSENT,
+    groups_key,
+    principal_id_key,
+    principal_key,
+    roles_key,
+    rules_end_key,
+    rules_key,
+    rules_part_key,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from limnos.model.entities import Grant, Principal, RoleEntity
     from limnos.view.keys import Key, RoleFact
     from limnos.view.view import Derived, View
@@ -114,18 +126,66 @@ def _shared(view: View, metalake_id: int, fact: RoleFact) -> RoleRules | None:
     if fact is None:
         return None
     derived = view.derived(metalake_id)
-    key = ("rules", fact[0].id)
+    role, grants = fact
+    key = ("rules", role.id)
     found: tuple[RoleFact, RoleRules] | None = derived.get(key)
     if found is None or found[0] is not fact:
-        derived[key] = found = (fact, rules_of(fact))
+        made = _rules_in_parts(view, role) if grants is None else rules_of((role, grants))
+        view.derived(metalake_id)[key] = found = (fact, made)
     return found[1]
+
+
+class RuleIds(NamedTuple):
+    """Ids of objects by the privilege that rules allow, and deny, on them."""
+
+    allow: Mapping[Privilege, frozenset[int]]
+    deny: Mapping[Privilege, frozenset[int]]
+
+
+def _rules_in_parts(view: View, role: RoleEntity) -> RoleRules:
+    """The rules of a role that has many, from what was made of each part: a change makes one part anew. Raises Cold part by part."""
+    made = []
+    for after, part in _parts(view, role):
+        derived = view.derived(role.metalake_id)
+        key = ("rules part", role.id, after)
+        found: tuple[tuple[Grant, ...], RuleIds] | None = derived.get(key)
+        if found is None or found[0] is not part:
+            derived[key] = found = (part, ids_of(part))
+        made.append(found[1])
+    allow, deny = united([each.allow for each in made]), united([each.deny for each in made])
+    return RoleRules(role.id, role.name, allow, deny)
+
+
+def _parts(view: View, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant, ...]]]:
+    """The rules of a role in parts, each with the id after which it begins. Raises Cold for one part, so that others have their turn."""
+    after, zone = 0, role.metalake_id
+    while after != LAST_ID:
+        end_key = rules_end_key(role.id, after)
+        end = view.get(end_key)
+        if end is ABSENT:
+            raise Cold({end_key: zone}, goes_on=True)
+        key = rules_part_key(role.id, (after, end))
+        part = view.get(key)
+        if part is ABSENT:
+            next_end = rules_end_key(role.id, end)
+            wanted = [key] if end == LAST_ID or view.get(next_end) is not ABSENT else [key, next_end]
+            raise Cold(dict.fromkeys(wanted, zone), goes_on=True)
+        if len(part) > 2 * PART_MAX:  # it has grown: let it end earlier
+            raise Cold({end_key: zone}, goes_on=True)
+        yield after, part
+        after = end
+
+
+def ids_of(grants: tuple[Grant, ...]) -> RuleIds:
+    """Turn stored rules into sets."""
+    found: tuple[dict[Privilege, list[int]], dict[Privilege, list[int]]] = {}, {}
+    for grant in grants:
+        found[grant.allowed].setdefault(PRIVILEGES[grant.privilege], []).append(grant.object_id)
+    deny, allow = ({privilege: frozenset(ids) for privilege, ids in each.items()} for each in found)
+    return RuleIds(allow, deny)
 
 
 def rules_of(fact: tuple[RoleEntity, tuple[Grant, ...]]) -> RoleRules:
     """Turn a role's stored rules into the sets that decisions use."""
     role, grants = fact
-    found: tuple[dict[Privilege, list[int]], dict[Privilege, list[int]]] = {}, {}
-    for grant in grants:
-        found[grant.allowed].setdefault(PRIVILEGES[grant.privilege], []).append(grant.object_id)
-    deny, allow = ({privilege: frozenset(ids) for privilege, ids in each.items()} for each in found)
-    return RoleRules(role.id, role.name, allow, deny)
+    return RoleRules(role.id, role.name, *ids_of(grants))

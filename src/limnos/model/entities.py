@@ -236,7 +236,7 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def object_id(self) -> int:
-        """The object that a tag is attached to or detached from, or the pipeline of a run."""
+        """The object that a tag is attached to or detached from, the pipeline of a run, or the one object on which a role's rules changed."""
         return self.new_parent or ROOT_ID
 
     @property

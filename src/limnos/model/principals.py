@@ -7,7 +7,7 @@ behind it change and shared by every request until then, so everything that can 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -120,7 +120,7 @@ class MergedRules:
         # By identity: a role held directly and through a group is one shared value, and no rule is ever lost.
         rules = list({id(held.rules): held.rules for held in roles}.values())
         return cls(
-            _merged([r.allow_ids for r in rules]), _merged([r.deny_ids for r in rules]), frozenset(r.id for r in rules)
+            united([r.allow_ids for r in rules]), united([r.deny_ids for r in rules]), frozenset(r.id for r in rules)
         )
 
 
@@ -224,8 +224,10 @@ def _pairs(ids_by_privilege: IdsByPrivilege) -> frozenset[Rule]:
     return frozenset((privilege, object_id) for privilege, ids in ids_by_privilege.items() for object_id in ids)
 
 
-def _merged(maps: list[IdsByPrivilege]) -> IdsByPrivilege:
+def united(maps: Sequence[IdsByPrivilege]) -> IdsByPrivilege:
     """Per privilege the union of all ids; a set that only one role brings is shared, not copied."""
+    if len(maps) == 1:
+        return maps[0]
     found: dict[Privilege, list[frozenset[int]]] = {}
     for by_privilege in maps:
         for privilege, ids in by_privilege.items():

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 C = TypeVar("C")
 READS_MAX = 100
+GATHERING_MAX = 4
+"""Queries at once that gather objects of SQL++'s metadata; one statement at once that is no query is parsed by a thread."""
 WRITES_FREE = 2
 """How often a write is tried before it takes the locks first."""
 WRITES_MAX = 8
@@ -113,9 +115,8 @@ class Services:
         """Outside systems that catalogs show."""
         self.engine: Engine = NoEngine() if engine is None else engine
         self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
-        self.sqlpp_parsing = asyncio.Semaphore(1)  # held while a thread reads a long statement that is no query
+        self.sqlpp_parsing, self.sqlpp_gathering = asyncio.Semaphore(1), asyncio.Semaphore(GATHERING_MAX)
         """Of their own, so that a long query holds up no commit."""
-        self.sqlpp_gathering = asyncio.Semaphore(4)  # held by a query as long as it holds objects of the metadata
         self.scan_chores: Chores = scan_chores or OwnChores()
         self.scan_turns, self.scan_flights, self.plan_pins = NoTurns(), Flights(), PlanPins()
         self.sqlpp_requests = Requests(gate, store)

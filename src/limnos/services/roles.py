@@ -64,9 +64,9 @@ class RoleDrop(msgspec.Struct, frozen=True):
 def ruled(scene: Scene, role: RoleEntity) -> Ruled:
     """Return a role with its rules, if decisions have brought them along and they are few; else to be read in parts."""
     fact = scene.view.get(rules_key(role.id))
-    if fact is ABSENT or (fact is not None and len(fact[1]) >= PART_MAX):
+    if fact is ABSENT or (fact is not None and fact[1] is None):
         return Ruled(role, (), in_parts=True)
-    return Ruled(role, ()) if fact is None else Ruled(*fact)
+    return Ruled(role, ()) if fact is None or fact[1] is None else Ruled(fact[0], fact[1])
 
 
 def role_load(scene: Scene, name: str) -> Ruled:

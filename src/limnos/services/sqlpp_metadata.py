@@ -210,7 +210,7 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
             yield [each for each in spaces if each.path != METADATA]
             continue
         for kind in _KINDS[request.dataset]:
-            async for objects in _below(ctx, [each.id for each in spaces], kind, request=request):
+            async for objects in _below(ctx, [each.id for each in spaces], kind=kind, request=request):
                 yield objects
 
 
@@ -225,7 +225,7 @@ async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[l
     level: list[int] | None = None
     while level is None or level:
         below: list[int] = []
-        async for found in _children(ctx, [None] if level is None else level, Kind.NAMESPACE, names=None):
+        async for found in _children(ctx, [None] if level is None else level, kind=Kind.NAMESPACE, names=None):
             below += [node.id for _, node in found]
             yield [_object((*path, node.name), node) for path, node in found if is_dataverse((*path, node.name), node)]
         level = below
@@ -254,19 +254,19 @@ def _find_dataverse(scene: Scene, path: Levels) -> Node | None:
 
 
 async def _below(
-    ctx: Context, namespaces: Sequence[int], kind: Kind, *, request: MetadataRequest
+    ctx: Context, namespaces: Sequence[int], *, kind: Kind, request: MetadataRequest
 ) -> AsyncIterator[list[MetadataObject]]:
     """Objects of a kind that lie in namespaces, in slices."""
-    reads = _named(ctx, namespaces, kind, names=request.names) if _is_pinned(request) else None
+    reads = _named(ctx, namespaces, kind=kind, names=request.names) if _is_pinned(request) else None
     if reads is None:
-        reads = _children(ctx, namespaces, kind, names=request.names)
+        reads = _children(ctx, namespaces, kind=kind, names=request.names)
     async for found in reads:
         if kind is not Kind.VIEW or not request.documents:
             yield [_object((*path, node.name), node) for path, node in found]
             continue
         for some in _slices(found, DOCUMENTS_AT_ONCE):
             bodies = await ctx.look_up(partial(document_bodies_read, [node.id for _, node in some]))
-            yield [_object((*path, node.name), node, bodies.get(node.id)) for path, node in some]
+            yield [_object((*path, node.name), node, document=bodies.get(node.id)) for path, node in some]
             await asyncio.sleep(0)
 
 
@@ -280,7 +280,7 @@ _Found = list[tuple["Levels", "Node"]]
 
 
 async def _children(
-    ctx: Context, namespaces: Sequence[int | None], kind: Kind, *, names: frozenset[str] | None
+    ctx: Context, namespaces: Sequence[int | None], *, kind: Kind, names: frozenset[str] | None
 ) -> AsyncIterator[_Found]:
     """What the caller sees of the listings of namespaces, in slices: those of these names, None for all."""
     for some in _slices(namespaces, PARENTS_AT_ONCE):
@@ -341,7 +341,7 @@ def _path(scene: Scene, chain: Chain) -> Levels:
 
 
 async def _named(
-    ctx: Context, namespaces: Sequence[int], kind: Kind, *, names: frozenset[str] | None
+    ctx: Context, namespaces: Sequence[int], *, kind: Kind, names: frozenset[str] | None
 ) -> AsyncIterator[_Found]:
     """Objects of these names in namespaces, as far as the caller sees them, in slices."""
     pairs = ((each, name) for each in namespaces for name in sorted(names or ()))
@@ -354,10 +354,11 @@ async def _named(
 def _find_named(scene: Scene, *, pairs: Sequence[tuple[int, str]], kind: Kind) -> list[tuple[Levels, Node] | None]:
     scene.require_in_use()
     gather(scene, {each for each, _ in pairs})
-    return for_each(pairs, lambda pair: _find_one(scene, *pair, kind=kind))
+    return for_each(pairs, partial(_find_one, scene, kind=kind))
 
 
-def _find_one(scene: Scene, namespace_id: int, name: str, *, kind: Kind) -> tuple[Levels, Node] | None:
+def _find_one(scene: Scene, pair: tuple[int, str], *, kind: Kind) -> tuple[Levels, Node] | None:
+    namespace_id, name = pair
     above = chain_of(scene, namespace_id)
     if above is None or not scene.decide_for(scene.user, Action(f"{kind.word}_list"), above).allowed:
         return None
@@ -368,7 +369,7 @@ def _find_one(scene: Scene, namespace_id: int, name: str, *, kind: Kind) -> tupl
     return path, node
 
 
-def _object(path: Levels, node: Node, document: bytes | None = None) -> MetadataObject:
+def _object(path: Levels, node: Node, *, document: bytes | None = None) -> MetadataObject:
     record = cast("DeclaredRecord", node.record)
     return MetadataObject(
         node.kind, path, node.id, node.created_at, tuple(getattr(record, "statements", ())),

@@ -1,6 +1,6 @@
 """The datasets of the dataverse `Metadata`: the records that AsterixDB's own datasets have for each kind of object.
 
-May import `definitions`, `stored` and `values`. Must not know who asks, nor where objects are kept. Every record is made from what a store says
+May import `model`, `names`, `definitions`, `stored` and `values`. Must not know who asks, nor where objects are kept. Every record is made from what a store says
 of an object (`MetadataObject`) and the statements that made it, so that a process can make the records of many. Names of dataverses have their
 canonical form, as in AsterixDB. Fields that say nothing here (node groups, compaction, pending operations) have the value that AsterixDB gives
 to what is at rest.

@@ -34,10 +34,6 @@ HOLDERS = Sql(
     " JOIN role r ON r.id = m.role_id AND r.deleted = 0"
     " WHERE p.metalake_id = :metalake AND p.kind = :kind AND p.deleted = 0 ORDER BY m.principal_id, r.name"
 )
-GRANTS = Sql(
-    "SELECT object_id, object_kind, privilege, allowed FROM access_grant WHERE role_id = :id"
-    " ORDER BY object_id, privilege"
-)
 ROLES_OF = Sql(
     "SELECT m.role_id FROM role_member m JOIN role r ON r.id = m.role_id AND r.deleted = 0"
     " WHERE m.principal_id = :id ORDER BY m.role_id"
@@ -54,12 +50,22 @@ GRANTS_PART = Sql(
     "SELECT object_id, object_kind, privilege, allowed FROM access_grant WHERE role_id = :id AND object_id > :after"
     " ORDER BY object_id, privilege LIMIT :limit"
 )
+GRANTS_WITHIN = Sql(
+    "SELECT object_id, object_kind, privilege, allowed FROM access_grant WHERE role_id = :id AND object_id > :after"
+    " AND object_id <= :last ORDER BY object_id, privilege"
+)
+PART_END = Sql(
+    "SELECT object_id FROM access_grant WHERE role_id = :id AND object_id > :after"
+    " ORDER BY object_id, privilege LIMIT 1 OFFSET :place"
+)
 OBJECTS_PART = with_ancestors(
     "SELECT g.object_id FROM access_grant g WHERE g.role_id = :id AND g.object_id > :after AND g.object_id <= :last"
 )
 GRANTS_ON = Sql("SELECT privilege, allowed FROM access_grant WHERE role_id = :id AND object_id = :object")
 PART_MAX = 1_000
 """Rules of a role that are read in one go. A role with more is read in parts, by whoever has to show it whole."""
+LAST_ID = 2**63 - 1
+"""Where the last part of a role's rules ends: no object has a greater id."""
 INSERT = Sql(
     "INSERT INTO role (id, metalake_id, name, created_by, created_at, deleted, record) VALUES"
     " (:id, :metalake, :name, :actor, :now, 0, :record) ON CONFLICT DO NOTHING"
@@ -106,13 +112,25 @@ def role_read(metalake_id: int, name: str) -> Load[RoleEntity | None]:
     return role_of(rows[0]) if rows else None
 
 
-def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...]] | None]:
-    """Read a live role with all its rules."""
+def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...] | None] | None]:
+    """Read a live role with its rules; None in their place where there are PART_MAX or more, which are read in parts."""
     rows = yield BY_ID, {"id": role_id}
     if not rows:
         return None
-    grants = yield GRANTS, {"id": role_id}
-    return role_of(rows[0]), tuple(_grant_of(row) for row in grants)
+    grants = yield GRANTS_PART, {"id": role_id, "after": 0, "limit": PART_MAX}
+    return role_of(rows[0]), None if len(grants) == PART_MAX else tuple(_grant_of(row) for row in grants)
+
+
+def rules_end_read(role_id: int, after: int) -> Load[int]:
+    """Choose where a part of a role's rules ends: the id of the object after which PART_MAX rules or a few more have come."""
+    rows = yield PART_END, {"id": role_id, "after": after, "place": PART_MAX - 1}
+    return rows[0][0] if rows else LAST_ID
+
+
+def rules_part_read(role_id: int, span: tuple[int, int]) -> Load[tuple[Grant, ...]]:
+    """Read the rules of a role on objects with ids after one, up to another."""
+    rows = yield GRANTS_WITHIN, {"id": role_id, "after": span[0], "last": span[1]}
+    return tuple(_grant_of(row) for row in rows)
 
 
 def roles_read(metalake_id: int) -> Load[tuple[tuple[RoleEntity, int | None], ...]]:
@@ -233,7 +251,8 @@ class RoleWrites:
                     "kind": int(grant.object_kind), "allowed": grant.allowed,
                 },
             )  # fmt: skip
-        self._altered(role, told + _spelled(grants, allow="allow", deny="deny"))
+        about = () if told else grants  # who replaces rules touches those of any object
+        self._altered(role, told + _spelled(grants, allow="allow", deny="deny"), about=about)
 
     def withdraw(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Remove rules with exactly these conditions; missing ones are fine."""
@@ -245,7 +264,7 @@ class RoleWrites:
                 "allowed": grant.allowed,
             }
             self.tx.count(WITHDRAW, params)
-        self._altered(role, _spelled(grants, allow="no longer allow", deny="no longer deny"))
+        self._altered(role, _spelled(grants, allow="no longer allow", deny="no longer deny"), about=grants)
 
     def replace(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Replace all rules of a role."""
@@ -262,9 +281,11 @@ class RoleWrites:
         if self.tx.count(TAKE, {"principal": principal.id, "role": role.id}):
             self._held("take", principal, role)
 
-    def _altered(self, role: RoleEntity, detail: str) -> None:
+    def _altered(self, role: RoleEntity, detail: str, *, about: Collection[Grant]) -> None:
+        """Record that rules changed; where they are about one object, it stands where a new parent would."""
         self.tx.count(TOUCH, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
-        self._changed("alter", role, detail=detail)
+        objects = {grant.object_id for grant in about}
+        self._changed("alter", role, detail=detail, object_id=objects.pop() if len(objects) == 1 else None)
 
     def _held(self, operation: str, principal: Principal, role: RoleEntity) -> None:
         """Record that a principal's roles changed; for who reads the feed, the role stands where a new parent would."""
@@ -275,11 +296,13 @@ class RoleWrites:
             )
         )  # fmt: skip
 
-    def _changed(self, operation: str, role: RoleEntity, *, detail: str | None = None) -> None:
+    def _changed(
+        self, operation: str, role: RoleEntity, *, detail: str | None = None, object_id: int | None = None
+    ) -> None:
         self.tx.changed(
             ChangeDraft(
-                operation, Kind.ROLE, role.id, old_parent=role.metalake_id, old_name=role.name, moves_access=True,
-                detail=detail,
+                operation, Kind.ROLE, role.id, old_parent=role.metalake_id, old_name=role.name, new_parent=object_id,
+                moves_access=True, detail=detail,
             )
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from limnos.model.entities import Change, Document, Listing, Node
-from limnos.model.kinds import Kind
+from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.restrictions import Restrictions
 from limnos.store import attachments, documents, nodes, owners, principals, restrictions, roles, tokens
 from limnos.store.sql import Load
@@ -59,6 +59,8 @@ _READS: dict[str, Callable[..., Load[Value]]] = {
     "roles": roles.roles_of_read,
     "role": roles.role_read,
     "rules": roles.role_rules_read,
+    "rules end": roles.rules_end_read,
+    "rules part": roles.rules_part_read,
     "holders": roles.holders_read,
     "all roles": roles.roles_read,
     "roles on": lambda object_id, _: roles.roles_on_read(object_id),
@@ -187,8 +189,8 @@ def _touched_by_principal(change: Change) -> list[Key]:
     return keys
 
 
-WIDE = frozenset({"roles on", "roles", "groups", "members"})
-"""Kinds of facts that name other things than their key does; `touches_value` is to be asked about them."""
+WIDE = frozenset({"roles on", "roles", "groups", "members", "rules part"})
+"""Kinds of facts that name other things than their key does, or less than a change touches; `touches_value` is to be asked about them."""
 
 
 ASKED = WIDE | {"block"}
@@ -202,11 +204,20 @@ def touches_value(change: Change, key: Key, value: Value) -> bool:
         return listings.touches_block(change, key)
     if fact == "roles on":
         return kind is Kind.ROLE
+    if fact == "rules part":
+        return kind is Kind.ROLE and change.node_id == key[1] and _touches_part(change, key[2])
     if change.operation != "drop" or not isinstance(value, tuple):
         return False
     if fact == "members":
         return kind is Kind.USER and change.old_name in value
     return kind is {"roles": Kind.ROLE, "groups": Kind.GROUP}.get(fact) and change.node_id in value
+
+
+def _touches_part(change: Change, span: tuple[int, int]) -> bool:
+    """Say whether a change of a role touches its rules on objects after an id, up to another; one that names no object touches all."""
+    if change.operation == "own":
+        return False
+    return change.operation != "alter" or change.object_id == ROOT_ID or span[0] < change.object_id <= span[1]
 
 
 def size_of(key: Key, value: Value) -> int:

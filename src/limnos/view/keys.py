@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Space = tuple[int, str, Kind]
     """Of a listing: the parent, the name space, the kind."""
-    RoleFact = tuple[RoleEntity, tuple[Grant, ...]] | None
+    RoleFact = tuple[RoleEntity, tuple[Grant, ...] | None] | None
     """A role with its rules."""
 else:
     Key = tuple
@@ -118,8 +118,18 @@ def role_key(metalake_id: int, name: str) -> Key[RoleEntity | None]:
 
 
 def rules_key(role_id: int) -> Key[RoleFact]:
-    """A role with its rules by id, or None."""
+    """A role with its rules by id, or None; a role of many rules with None in their place: they are facts in parts."""
     return ("rules", role_id)
+
+
+def rules_end_key(role_id: int, after: int) -> Key[int]:
+    """Where the part of a role's rules ends that begins after an object's id. It stays though rules change: a choice, of which any is right."""
+    return ("rules end", role_id, after)
+
+
+def rules_part_key(role_id: int, span: tuple[int, int]) -> Key[tuple[Grant, ...]]:
+    """The rules of a role on objects with ids after one, up to another."""
+    return ("rules part", role_id, span)
 
 
 def holders_key(metalake_id: int, kind: Kind) -> Key[tuple[tuple[int, tuple[str, ...]], ...]]:
