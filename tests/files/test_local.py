@@ -273,3 +273,24 @@ def test_a_file_is_moved(files: FileStore, tmp_path: Path) -> None:
 
     assert (tmp_path / "aside" / "b").read_bytes() == b"1"
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("there", ["a/b/f", "a/.hidden", "a"])
+def test_a_place_with_a_file_is_not_empty(files: FileStore, tmp_path: Path, there: str) -> None:
+    """A file at a place or anywhere below it counts; one beside it does not."""
+    files.write_new(f"{tmp_path}/{there}", b"")
+    files.write_new(f"{tmp_path}/ab", b"")
+
+    assert not files.is_empty(f"{tmp_path}/a")
+
+
+def test_directories_alone_are_empty(files: FileStore, tmp_path: Path) -> None:
+    """Nothing, and directories without files, are empty; a link counts as a file, wherever it leads."""
+    absent = files.is_empty(f"{tmp_path}/a/b")
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    directories = files.is_empty(f"{tmp_path}/a")
+    (tmp_path / "a" / "b" / "link").symlink_to(tmp_path)
+    linked = files.is_empty(f"{tmp_path}/a")
+    (tmp_path / "top").symlink_to(tmp_path / "nothing")
+
+    assert (absent, directories, linked, files.is_empty(f"{tmp_path}/top")) == (True, True, False, False)

@@ -381,3 +381,39 @@ def test_files_below_keep_their_account(monkeypatch: pytest.MonkeyPatch) -> None
         "abfs://lake@tables.dfs.core.windows.net/t/a b",
         "abfs://lake@tables.dfs.core.windows.net/t/d/e",
     ]
+
+
+def test_a_place_with_an_object_is_not_empty(files: FileStore) -> None:
+    """An object at a place or below it counts; markers of directories and objects beside it do not."""
+    absent = files.is_empty("s3://bucket/full")
+    files._fs.pipe_file("bucket/full/d/", b"")  # type: ignore[attr-defined]
+    files.write_new("s3://bucket/full-not/a", b"")
+    marked = files.is_empty("s3://bucket/full")
+    files.write_new("s3://bucket/full/d/a", b"")
+    below = files.is_empty("s3://bucket/full")
+    files.write_new("s3://bucket/single", b"")
+
+    assert (absent, marked, below, files.is_empty("s3://bucket/single")) == (True, True, False, False)
+
+
+@pytest.mark.parametrize("lists, empty", [({}, True), ({"lake/t/d": ["lake/t/d/f"]}, False), ({"lake/t/d": []}, True)])
+def test_other_stores_are_looked_at_directory_by_directory(
+    monkeypatch: pytest.MonkeyPatch, lists: dict[str, list[str]], *, empty: bool
+) -> None:
+    """Where no page of a prefix can be asked for, directories are listed until a file is found."""
+    files = store_for("abfs://lake@tables.dfs.core.windows.net/t", {"adls.account-key": "bm8ga2V5IG9mIGFueWJvZHkncw=="})
+
+    def ls(path: str, *, detail: bool) -> list[dict[str, str]]:
+        if path not in lists and path != "lake/t":
+            raise FileNotFoundError(path)
+        assert detail
+        if path == "lake/t":
+            return [{"name": each, "type": "directory"} for each in lists]
+        return [{"name": each, "type": "file"} for each in lists[path]]
+
+    def info(path: str) -> dict[str, str]:
+        return {"name": path, "type": "directory"}
+
+    monkeypatch.setattr(files, "_fs", SimpleNamespace(ls=ls, info=info))
+
+    assert files.is_empty("abfs://lake@tables.dfs.core.windows.net/t") is empty

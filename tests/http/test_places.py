@@ -13,7 +13,7 @@ from limnos.services.place_settling import conflicts_told, places_refresh, place
 from limnos.services.trash import trash_sweep
 from limnos.store.sql import Sql
 from tests.http.driver import API, Answer, Node, grant
-from tests.http.iceberg.wire import make_space
+from tests.http.iceberg.wire import creation, make_space
 
 SPACE = "/iceberg/v1/lake.main/namespaces/s"
 TABLES = f"{SPACE}/tables"
@@ -165,19 +165,42 @@ def test_what_was_let_go_of_stays_taken(node: Node) -> None:
     assert (hers.status, own.status) == (400, 200)
 
 
-def test_a_purge_frees_the_location_and_not_the_data_path(node: Node) -> None:
-    """While files are being deleted nothing is made there; then the location is free, and the data path is its owner's alone."""
+def test_a_purge_frees_the_places_where_no_file_is_left(node: Node) -> None:
+    """While files are being deleted nothing is made there; then the location is free, and a data path with a file is its owner's alone."""
     make_space(node, "s")
     path = f"{warehouse_of(node)}/shared/t"
     location = where(table(node, "t", properties={"write.data.path": path}))
     assert node.delete(f"{TABLES}/t?purgeRequested=true").status == 204
     early = table(node, "early", location=location)
+    directory = Path(path.removeprefix("file://"))
+    directory.mkdir(parents=True)
+    (directory / "unlisted").touch()
     while node.runner.run(node.built.upkeep.run_one()):
         pass
     grant(node, "eve", "use_catalog use_schema create_table", kind="catalog", on="main")
     late = [table(node, f"late{at.count('/')}", user="eve", location=at).status for at in (location, path)]
 
     assert (early.status, early.headers.get("retry-after"), late) == (503, "5", [200, 400])
+
+
+def test_of_two_staged_creates_at_one_place_one_is_made(node: Node) -> None:
+    """Both are staged, as nothing lies there; the commit that comes second is refused, and its table is not there."""
+    make_space(node, "s")
+    at = f"{warehouse_of(node)}/both"
+    grant(node, "eve", "use_catalog use_schema create_table", kind="catalog", on="main")
+    staged = [
+        table(node, name, user=user, location=at, **{"stage-create": True}).status
+        for name, user in (("hers", "eve"), ("mine", "admin"))
+    ]
+    made = [
+        node.ask(
+            "POST", f"{TABLES}/{name}", {"requirements": [{"type": "assert-create"}], "updates": creation(at)}, user=user
+        ).status
+        for name, user in (("hers", "eve"), ("mine", "admin"))
+    ]  # fmt: skip
+
+    assert (staged, made) == ([200, 200], [200, 400])
+    assert [node.get(f"{TABLES}/{name}").status for name in ("hers", "mine")] == [200, 404]
 
 
 def unsettled(node: Node) -> None:

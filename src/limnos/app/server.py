@@ -33,6 +33,7 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.janitors import JANITOR, JanitorPayload, janitor_run
 from limnos.services.place_settling import conflicts_told, is_unsettled
 from limnos.services.principal_names import odd_names
+from limnos.services.released_places import FREE_PLACES, ReleasedPlaces
 from limnos.services.work import Work
 from limnos.store.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
 from limnos.store.migrate import migrate as migrate_store
@@ -111,7 +112,28 @@ def _place_warnings(settings: Settings) -> list[StartWarning]:
                 advice="run 'limnos server check' again when a server of this release has started",
             )
         ]
-    return [_place_warning(each) for each in asyncio.run(_read_store(settings, conflicts_told))]
+    told = asyncio.run(_read_store(settings, conflicts_told))
+    released = asyncio.run(_read_store(settings, _released_read))
+    return [*map(_place_warning, told), *_released_warnings(released)]
+
+
+def _released_warnings(found: ReleasedPlaces) -> list[StartWarning]:
+    """Return what the last round of the task found that frees places of dropped objects."""
+    if not found.kept:
+        return []
+    named = ", ".join(found.kept_first)
+    return [
+        StartWarning(
+            f"Places of dropped objects hold files still, or cannot be looked at: {found.kept}",
+            why=f"only the last owner of each may make something there: {named}{', …' if found.kept > len(found.kept_first) else ''}",
+            advice="delete the files there if nobody needs them: a task frees empty places once a day",
+        )
+    ]
+
+
+def _released_read(tx: Tx) -> ReleasedPlaces:
+    stated = tx.tasks.told(FREE_PLACES)
+    return ReleasedPlaces() if stated is None else msgspec.json.decode(stated, type=ReleasedPlaces)
 
 
 def _place_warning(told: Mapping[str, object]) -> StartWarning:

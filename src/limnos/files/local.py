@@ -109,6 +109,17 @@ class LocalFiles:
             for name in names:
                 yield f"file://{directory}/{name}"
 
+    def is_empty(self, location: str) -> bool:
+        path = _path(location)
+        try:
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                return False
+            return not any(names or any(map(os.path.islink, inner)) for names, inner in _walked(path))
+        except OSError as error:
+            if trouble.is_missing(error):
+                return True
+            raise trouble.failed("look for", location, error) from error
+
     def entries(self, location: str, *, deep: bool = False) -> list[Entry]:
         top = _path(location)
         found = _stated(location, top)
@@ -192,6 +203,16 @@ class LocalFiles:
             return
         except OSError as error:
             raise trouble.failed("delete", location, error) from error
+
+
+def _walked(top: str) -> Iterator[tuple[list[str], list[str]]]:
+    """List the files, and the paths of the directories, of each directory below one. Raises OSError for one that cannot be read."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for directory, inner, names in os.walk(top, onerror=refuse):
+        yield names, [f"{directory}/{each}" for each in inner]
 
 
 def _stated(location: str, path: str) -> list[tuple[str, os.stat_result]]:

@@ -55,6 +55,8 @@ _GS_SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _CONNECT_TIMEOUT_S: Final = 5
 _READ_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 3
+_LOOKED_AT: Final = 100
+"""Objects of a prefix that are looked at, to see whether one of them is a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,33 @@ class RemoteFiles:
         for each in found:
             if each != path:  # an object of the very name lies not below it
                 yield f"{place.scheme}://{place.authority}/{each.partition('/')[2]}"
+
+    def is_empty(self, location: str) -> bool:
+        path = self._path(location)
+        if self.exists(location):
+            return False
+        try:
+            return not self._has_any(path.rstrip("/"))
+        except Exception as error:
+            if trouble.is_missing(error):
+                return True
+            raise trouble.failed("list", location, error, remote=True) from error
+
+    def _has_any(self, path: str) -> bool:
+        """Look below a path: one page where the store lists whole prefixes, else directory by directory."""
+        listing = getattr(self._fs, "call_s3", None)
+        if listing is not None:
+            bucket, _, key = path.partition("/")
+            page = listing("list_objects_v2", Bucket=bucket, Prefix=f"{key}/", MaxKeys=_LOOKED_AT)
+            found = page.get("Contents", [])
+            # Hadoop's clients leave an empty object for each directory.
+            return bool(page.get("IsTruncated")) or any(
+                each["Size"] or not str(each["Key"]).endswith("/") for each in found
+            )
+        within = cast("list[dict[str, object]]", self._fs.ls(path, detail=True))
+        if any(each.get("type") != "directory" for each in within):
+            return True
+        return any(self._has_any(str(each["name"]).rstrip("/")) for each in within)
 
     def delete(self, location: str) -> None:
         path = self._path(location)

@@ -48,6 +48,9 @@ class FileStore(Protocol):
     def below(self, location: str) -> Iterator[str]:
         """List the files below a location, as locations; none when nothing is there. Links are not followed."""
 
+    def is_empty(self, location: str) -> bool:
+        """Say whether no file is at a location or below it; a link counts as a file. Looks no further than the first one, as far as the store can."""
+
     def delete(self, location: str) -> None:
         """Delete a file; that it is already gone is fine. Never deletes a directory."""
 

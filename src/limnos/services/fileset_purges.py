@@ -12,7 +12,7 @@ import msgspec
 
 from limnos.files import store_for
 from limnos.services.place_claims import key_of, places_delete, rivals_of
-from limnos.services.purges import KEPT, Purge, PurgePayload, place_known
+from limnos.services.purges import KEPT, Purge, PurgePayload, place_known, place_purged
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -46,31 +46,28 @@ def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
 async def fileset_purge_run(work: Work, payload: FilesetPurgePayload) -> str | None:
     """Delete a dropped fileset's files; returns what was kept and why, None when nothing was."""
     place = await place_known(work, payload.catalog)
-    told = (
-        [KEPT] if place is None else [await _purge(work, payload, location=at, place=place) for at in payload.locations]
-    )
-    await work.submit(lambda tx: _ended(tx, payload, kept=any(told)))
-    return "; ".join(filter(None, told)) or None
+    told: list[str] = []
+    for at in payload.locations:
+        result, is_reached = (KEPT, False) if place is None else await _purge(work, payload, location=at, place=place)
+        told.append(result)
+        await place_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=is_reached)
+    await work.submit(lambda tx: tx.fileset_places.clear(payload.fileset))
+    return "; ".join(dict.fromkeys(filter(None, told))) or None
 
 
-def _ended(tx: Tx, payload: FilesetPurgePayload, *, kept: bool) -> None:
-    """Free the fileset's places; where files of it were kept they stay taken."""
-    tx.fileset_places.clear(payload.fileset)
-    for location in payload.locations:
-        tx.places.purged(key_of(location), catalog_id=payload.catalog, whole=not kept)
-
-
-async def _purge(work: Work, payload: FilesetPurgePayload, *, location: str, place: Place) -> str:
-    rivals = await work.submit(lambda tx: rivals_of(tx, location))
+async def _purge(work: Work, payload: FilesetPurgePayload, *, location: str, place: Place) -> tuple[str, bool]:
+    """Delete the files at one location; returns what was kept and why, and whether something was there before."""
+    rivals = await work.submit(lambda tx: rivals_of(tx, location, but=payload.fileset))
     if rivals:
         log.warning("files of a dropped fileset are kept", task=work.task_id, location=location, rivals=rivals[:10])
-        return f"kept everything at {location}: another fileset or a table lies at {rivals[0]}"
+        return f"kept everything at {location}: another fileset or a table lies at {rivals[0]}", False
     told = PurgePayload(metadata_location=location, catalog=payload.catalog, roots=place.roots, location=location)
     done = await work.apart(FilesetPurge(told, place.catalog.properties, rivals=(), allowed=place.allowed).run)
     log.info("purged", task=work.task_id, location=location, files=done.deleted)
     if not done.kept:
-        return ""
-    return f"deleted {done.deleted} files at {location}; kept {done.kept}, as they are not the fileset's own: {', '.join(done.kept_first)}"
+        return "", done.is_reached
+    kept = f"kept {done.kept}, as they are not the fileset's own: {', '.join(done.kept_first)}"
+    return f"deleted {done.deleted} files at {location}; {kept}", done.is_reached
 
 
 class FilesetPurge(Purge):

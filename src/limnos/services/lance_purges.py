@@ -14,7 +14,7 @@ import msgspec
 from limnos.files import store_for
 from limnos.formats.lance_debris import BYPASSED
 from limnos.services.place_claims import key_of, rivals_of
-from limnos.services.purges import KEPT, Purge, PurgePayload, place_known
+from limnos.services.purges import KEPT, Purge, PurgePayload, place_known, place_purged
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ async def lance_purge_run(work: Work, payload: LancePurgePayload) -> str | None:
     purge = LancePurge(told, place.catalog.properties, rivals=claims, allowed=place.allowed)
     found = await work.apart(purge.run)
     log.info("purged", task=work.task_id, location=at, files=found.deleted)
-    await work.submit(lambda tx: tx.places.purged(key_of(at), catalog_id=payload.catalog, whole=not found.kept))
+    await place_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=found.is_reached)
     if not found.kept:
         return None
     reason = "another table lies there" if claims else "they are not below the table's own location"

@@ -145,10 +145,10 @@ def places_delete(tx: Tx, owner_id: int) -> None:
     tx.places.end(owner_id, state=PlaceState.DELETING, claimant_id=None)
 
 
-def rivals_of(tx: Tx, location: str) -> list[str]:
-    """Return the places of other objects that files at a location could belong to, the first few; those being deleted are no rivals."""
+def rivals_of(tx: Tx, location: str, *, but: int = 0) -> list[str]:
+    """Return the places of objects other than `but` that files at a location could belong to, the first few; those being deleted are no rivals."""
     key = place_key(location)
-    near = [*tx.places.upwards(key, but=0), *tx.places.lower(key, but=0)]
+    near = [*tx.places.upwards(key, but=but), *tx.places.lower(key, but=but)]
     return [
         each.location
         for each in near

@@ -3,17 +3,22 @@
 May import the rooms below. A purge may be killed anywhere and begun again: every file goes before the one
 that lists it, the metadata file last, and what is gone already is fine.
 
-What metadata lists is the word of whoever wrote it. So nothing is deleted, or even read, but what lies below the table's own
-location, and nothing at all while another live table lies at, above or below it; the rest is kept and told.
+What metadata lists is the word of whoever wrote it. So nothing is deleted, or even read, but what lies below a place that the
+register has for the table: its location, its data paths, its earlier locations. Nothing at all is deleted while another object lies at,
+above or below its location, and nothing at a data path beside which one lies; the rest is kept and told. A place where no file is left is
+free then; another one stays taken (`services.released_places`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from urllib.parse import quote
 
 import msgspec
 
-from limnos.files import is_local, is_within, real, store_for, sweep_empty
+from limnos.files import is_local, is_within, path_of, real, store_for, sweep_empty
 from limnos.formats.avro import BadAvro, texts_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError, MissingFile
@@ -39,6 +44,7 @@ READERS_MS = 3_600_000
 FILES_PER_BEAT = 100
 KEPT_NAMED = 10
 KEPT = "kept everything, as nothing is known of the catalog"
+_UNQUOTED: Final = "/~!$&'()*+,;=:@"
 METADATA_BYTES_MAX = 1 << 28
 MANIFEST_BYTES_MAX = 64 << 20
 
@@ -67,6 +73,8 @@ class Purged(NamedTuple):
     deleted: int
     kept: int
     kept_first: tuple[str, ...]
+    is_reached: bool
+    """Whether something was there before, so that the storage is surely the right one, and not a disk that is away."""
 
 
 def purge_later(tx: Tx, *, catalog: int, metadata_location: str, location: str) -> None:
@@ -89,16 +97,26 @@ async def purge_run(work: Work, payload: PurgePayload) -> str | None:
         if place is None:
             return KEPT
         payload = msgspec.structs.replace(payload, roots=place.roots)
-    claims = [] if at is None else await work.submit(lambda tx: rivals_of(tx, at))
+    owner, own = (
+        (0, [])
+        if at is None
+        else await work.submit(lambda tx: tx.places.being_deleted(key_of(at), catalog_id=payload.catalog))
+    )
+    claims = [] if at is None else await work.submit(lambda tx: rivals_of(tx, at, but=owner))
+    elsewhere = [] if at is None else [each for each in own if each != key_of(at)]
+    free = await work.submit(lambda tx: tuple(each for each in elsewhere if not rivals_of(tx, each, but=owner)))
     properties, allowed = ({}, work.allowed) if place is None else (place.catalog.properties, place.allowed)
-    purge = Purge(payload, properties, rivals=claims, allowed=allowed)
+    purge = Purge(payload, properties, rivals=claims, allowed=allowed, data_paths=free)
     done = await work.apart(purge.run)
     log.info("purged", task=work.task_id, location=at, files=done.deleted)
     if at is not None:
-        await work.submit(lambda tx: tx.places.purged(key_of(at), catalog_id=payload.catalog, whole=not done.kept))
+        for each in (key_of(at), *elsewhere):
+            await place_purged(
+                work, each, catalog=payload.catalog, place=place, is_reached=done.is_reached, roots=purge.roots
+            )
     if not done.kept:
         return None
-    reason = "another table lies there" if claims else "they are not below the table's own location"
+    reason = "another table lies there" if claims else "they are not below a place of the table's own"
     log.warning("files of a dropped table are kept", task=work.task_id, location=at, files=done.kept, reason=reason)
     named = ", ".join(done.kept_first)
     return (
@@ -106,11 +124,54 @@ async def purge_run(work: Work, payload: PurgePayload) -> str | None:
     )
 
 
+async def place_purged(
+    work: Work, key: str, *, catalog: int, place: Place | None, is_reached: bool, roots: Sequence[str] = ()
+) -> None:
+    """Note that a task has deleted what it may at a place: that is free if no file is left, else its last owner's alone.
+
+    `is_reached`: as in `Purged`. `roots`: those of the catalog when the object was dropped, else it is those of now.
+    """
+    is_free = place is not None and await work.apart(lambda _: is_empty(key, place, is_reached=is_reached, roots=roots))
+    await work.submit(lambda tx: tx.places.purged(key, catalog_id=catalog, whole=is_free))
+
+
+def is_empty(location: str, place: Place, *, is_reached: bool = False, roots: Sequence[str] = ()) -> bool:
+    """Say whether surely no file is at or below a location; blocks.
+
+    `False` for one that its catalog does not cover any more, and on a disk where the root that covers it is away or empty: it
+    may be that it is not mounted. Raises StorageFailed, Unavailable.
+    """
+    covering = [root for root in (roots or place.roots) if is_within(location, [root])]
+    if not covering or not place.allowed.covers(location):
+        return False
+    if is_local(location) and not is_reached and not any(map(_is_mounted, covering)):
+        return False
+    place.allowed.check_use(place.catalog.properties)
+    # The register spells percent signs out, and files may lie under either spelling.
+    scheme, mark, path = location.partition("://")
+    spellings = {location, f"{scheme}{mark}{quote(path, safe=_UNQUOTED)}"}
+    return all(store_for(each, place.catalog.properties).is_empty(each) for each in spellings)
+
+
+def _is_mounted(root: str) -> bool:
+    try:
+        with os.scandir(path_of(root)) as found:
+            return any(found)
+    except OSError:
+        return False
+
+
 class Purge:
     """One purge under way: where it may delete, and what it has done."""
 
     def __init__(
-        self, payload: PurgePayload, properties: Mapping[str, str], *, rivals: Sequence[str], allowed: Allowed
+        self,
+        payload: PurgePayload,
+        properties: Mapping[str, str],
+        *,
+        rivals: Sequence[str],
+        allowed: Allowed,
+        data_paths: tuple[str, ...] = (),
     ) -> None:
         self.payload = payload
         self.allowed = allowed
@@ -118,6 +179,8 @@ class Purge:
         self.properties = properties
         self.rivals = rivals
         self.location = payload.location
+        self.data_paths = data_paths
+        """Other places of the table, in which it alone has files."""
         self.deleted = 0
         self.kept: dict[str, None] = {}
         self.kept_count = 0
@@ -126,6 +189,8 @@ class Purge:
     def run(self, beat: Callable[[int], None]) -> Purged:
         """Delete the table's files. Blocks; `beat` is called now and then, with the count."""
         self.allowed.check_use(self.properties)
+        at = self.location
+        is_there = at is not None and is_local(at) and Path(path_of(at)).is_dir()
         for location in self._files():
             if self._is_own(location):
                 store_for(location, self.properties).delete(location)
@@ -137,11 +202,16 @@ class Purge:
                 beat(self.deleted)
         if self.location is not None and is_local(self.location) and self._is_own(f"{self.location}/metadata"):
             sweep_empty(self.location, lambda: beat(self.deleted))
-        return Purged(self.deleted, self.kept_count, tuple(self.kept))
+        for each in self.data_paths:
+            if is_local(each) and self._is_own(f"{each}/data"):
+                sweep_empty(each, lambda: beat(self.deleted))
+        return Purged(self.deleted, self.kept_count, tuple(self.kept), is_there or self.deleted > 0)
 
     def _is_own(self, location: str) -> bool:
-        own = self.location
-        if self.rivals or own is None or not (lies_in(location, own, self.roots) and self.allowed.covers(location)):
+        if self.rivals or self.location is None or not self.allowed.covers(location):
+            return False
+        own = next((each for each in (self.location, *self.data_paths) if lies_in(location, each, self.roots)), None)
+        if own is None:
             return False
         return not is_local(location) or self._leads_nowhere_else(location.rpartition("/")[0], own)
 

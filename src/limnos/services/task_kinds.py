@@ -31,6 +31,7 @@ from limnos.services.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_r
 from limnos.services.lance_purges import LancePurgePayload, lance_purge_run
 from limnos.services.lance_tables import LANCE_PURGE
 from limnos.services.purges import PURGE, PurgePayload, purge_run
+from limnos.services.released_places import FREE_PLACES, FREE_PLACES_EVERY_S, ReleasedPlaces, released_free
 from limnos.services.restricted_files import PRUNE_RESTRICTED, PRUNE_RESTRICTED_EVERY_S, restricted_prune
 from limnos.services.sqlpp_compacting import LEASE_MS as COMPACT_LEASE_MS
 from limnos.services.sqlpp_compacting import compact_run
@@ -111,6 +112,11 @@ async def _purge_lance(work: Work, payload: LancePurgePayload) -> Outcome:
 async def _clean(work: Work, payload: JanitorPayload) -> Outcome:
     told_next, gone = await janitor_run(work, payload)
     return Outcome(f"took away {len(gone)}", msgspec.json.encode(told_next).decode())
+
+
+async def _free_places(work: Work, payload: ReleasedPlaces) -> Outcome:
+    told_next, result = await released_free(work, payload)
+    return Outcome(result, msgspec.json.encode(told_next).decode())
 
 
 async def _export_audit(work: Work, payload: AuditExport) -> Outcome:
@@ -201,6 +207,7 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
             TaskKind(PRUNE_IMPORTS, told(NoPayload, _prune_imports), tries=5, every_s=PRUNE_IMPORTS_EVERY_S),
             TaskKind(EXPORT_AUDIT, told(AuditExport, _export_audit), tries=5),
             TaskKind(EXPORT_AUDIT_DAYS, told(AuditDays, _export_audit_days), tries=5, every_s=EXPORT_AUDIT_EVERY_S),
+            TaskKind(FREE_PLACES, told(ReleasedPlaces, _free_places), tries=5, every_s=FREE_PLACES_EVERY_S),
             TaskKind(JANITOR, told(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
         )
     }

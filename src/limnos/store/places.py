@@ -73,7 +73,7 @@ MOVED = Sql(
     f"UPDATE place SET kind = {int(PlaceKind.DATA_PATH)} WHERE owner_id = :id AND kind = :place_kind AND location <> :place"
 )
 END = Sql(
-    f"UPDATE place SET state = CASE WHEN kind = {int(PlaceKind.DATA_PATH)} THEN {int(PlaceState.RELEASED)} ELSE :state END, since = :now, claimant_id = coalesce(:claimant, (SELECT o.principal_id FROM owner o WHERE o.object_id = :id),"
+    "UPDATE place SET state = :state, since = :now, claimant_id = coalesce(:claimant, (SELECT o.principal_id FROM owner o WHERE o.object_id = :id),"
     " (SELECT t.dropped_by_id FROM trash t WHERE t.node_id = :id)) WHERE owner_id = :id"
 )
 CLEAR_EXTERNAL = Sql(f"DELETE FROM place WHERE owner_id = :id AND kind = {int(PlaceKind.EXTERNAL_FILESET)}")
@@ -85,6 +85,20 @@ DELETED_AT = Sql(
 KEPT_AT = Sql(
     f"UPDATE place SET state = {int(PlaceState.RELEASED)} WHERE location = :place AND catalog_id = :catalog"
     f" AND state = {int(PlaceState.DELETING)}"
+)
+_DELETING_OF = (
+    f"SELECT {{}} FROM place WHERE location = :place AND catalog_id = :catalog AND state = {int(PlaceState.DELETING)}"
+)
+DELETING_OWNER = Sql(_DELETING_OF.format("owner_id"))
+DELETING_OF_OWNER = Sql(
+    f"SELECT location FROM place WHERE state = {int(PlaceState.DELETING)} AND owner_id IN ({_DELETING_OF.format('owner_id')}) ORDER BY location"
+)
+RELEASE_ONE = Sql(
+    f"UPDATE place SET state = {int(PlaceState.RELEASED)}, since = :now WHERE owner_id = :id AND location = :place AND kind = :place_kind"
+    f" AND state <> {int(PlaceState.RELEASED)}"
+)
+FREE_ONE = Sql(
+    f"DELETE FROM place WHERE owner_id = :id AND location = :place AND kind = :place_kind AND state = {int(PlaceState.RELEASED)}"
 )
 CLEAR = Sql("DELETE FROM place WHERE owner_id = :id")
 CLEAR_ONE = Sql(
@@ -249,6 +263,23 @@ class PlaceWrites:
     def purged(self, location: str, *, catalog_id: int, whole: bool) -> None:
         """Note that a task has deleted the files at a place; it stays taken unless all of them went."""
         self.tx.count(DELETED_AT if whole else KEPT_AT, {"place": location, "catalog": catalog_id})
+
+    def being_deleted(self, location: str, *, catalog_id: int) -> tuple[int, list[str]]:
+        """Read whose files a task deletes at a place (0 for nobody's), and all places whose files it deletes with them."""
+        params: dict[str, Value] = {"place": location, "catalog": catalog_id}
+        owners = self.tx.rows(DELETING_OWNER, params)
+        return (owners[0][0] if owners else 0), [row[0] for row in self.tx.rows(DELETING_OF_OWNER, params)]
+
+    def release_one(self, place: Place) -> bool:
+        """Note in the row itself that an object is dropped for good; says whether the row did not say so before."""
+        return self.tx.count(RELEASE_ONE, self._row(place) | {"now": self.tx.now_ms}) > 0
+
+    def free_one(self, place: Place) -> bool:
+        """Free a released place; says whether it was one still."""
+        return self.tx.count(FREE_ONE, self._row(place)) > 0
+
+    def _row(self, place: Place) -> dict[str, Value]:
+        return {"id": place.claim.owner_id, "place": place.location, "place_kind": int(place.claim.kind)}
 
     def clear(self, owner_id: int, *, location: str | None = None, kind: int = 0) -> None:
         """Delete an object's places, or one of them, of any kind unless one is named."""

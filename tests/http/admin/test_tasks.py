@@ -113,7 +113,7 @@ def test_what_a_purge_kept_is_told(node: Node) -> None:
     work(node)
 
     (done,) = node.get(f"{OWN}/tasks?state=done").json()["tasks"]
-    assert f"kept 1, as they are not below the table's own location: file://{node.data}/admin.token" in done["result"]
+    assert f"kept 1, as they are not below a place of the table's own: file://{node.data}/admin.token" in done["result"]
     assert (node.data / "admin.token").exists()
 
 
