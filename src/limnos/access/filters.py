@@ -78,6 +78,11 @@ def list_filter(subject: Subject, action: Action, chain_of_parent: Chain, owner_
     return _combined([_part(leaf, case, kind) for leaf in (rule.parts if isinstance(rule, AnyOf) else (rule,))])
 
 
+def with_names(shown: ListFilter, ids: frozenset[int]) -> ListFilter:
+    """The filter that shows some items more, by their ids."""
+    return _combined([shown, _some(shown=ids)])
+
+
 def _part(rule: Rule, case: Case, kind: Kind) -> ListFilter:
     """What one simple condition of an item's rule shows."""
     match rule:

@@ -16,7 +16,7 @@ from limnos.cli.describe import fields_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_fields, show_rows
 from limnos.client import Client, ClientError, ConflictError, DeniedError, NotFoundError, RefusedError
-from limnos.client.values import Parts
+from limnos.client.values import Catalog, Parts
 from limnos.names import display
 
 _DROPPED = frozenset({"metalake", "catalog", "namespace", "table", "view", "fileset", "model"})
@@ -128,10 +128,8 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
     if kind == "metalake":
         return [{"name": found.name, "kind": "metalake", "path": []} for found in client.metalakes.list()]
     if path is None:
-        return [
-            {**_row((found.name,), "catalog"), "provider": found.provider, "comment": found.comment}
-            for found in client.catalogs.list()
-        ]
+        catalogs = {found.name: found for found in client.catalogs.list()}
+        return [_catalog_row(name, catalogs.get(name)) for name in client.catalogs.names()]
     parts = display.parse(path)
     missing: ClientError | None = None
     rows: list[Row] = []
@@ -151,12 +149,22 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
     return rows
 
 
+def _catalog_row(name: str, catalog: Catalog | None) -> Row:
+    """Show a catalog; of one that only holds something for the caller the name."""
+    row = _row((name,), "catalog")
+    return row if catalog is None else {**row, "provider": catalog.provider, "comment": catalog.comment}
+
+
 def _nodes(client: Client, parts: Parts) -> list[Row]:
     """List what lies in a catalog or namespace of the tree, but for Lance tables."""
     rows = [_row(child, "namespace") for child in client.namespaces.list(parts)]
-    if len(parts) > 1:
-        rows += [_row(table, "table") for table in client.tables.list(parts)]
-        rows += [_row(view, "view") for view in client.views.list(parts)]
+    try:
+        if len(parts) > 1:
+            rows += [_row(table, "table") for table in client.tables.list(parts)]
+            rows += [_row(view, "view") for view in client.views.list(parts)]
+    except DeniedError:
+        if not rows:  # else the caller may use something further down
+            raise
     return rows
 
 

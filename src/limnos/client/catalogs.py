@@ -19,6 +19,14 @@ class _ListAnswer(msgspec.Struct):
     catalogs: tuple[Catalog, ...]
 
 
+class _Identifier(msgspec.Struct):
+    name: str
+
+
+class _NamesAnswer(msgspec.Struct):
+    identifiers: tuple[_Identifier, ...]
+
+
 class OneAnswer(msgspec.Struct):
     """A catalog."""
 
@@ -35,6 +43,12 @@ class Catalogs(Resource[S]):
         """List the catalogs the caller may see."""
         reply = yield request("GET", metalake_url(self.scope.metalake, "catalogs"), query={"details": "true"})
         return decode(reply, _ListAnswer).catalogs
+
+    @verb
+    def names(self) -> Flow[tuple[str, ...]]:
+        """List the names of catalogs, those among them that only hold something that the caller may use."""
+        reply = yield request("GET", metalake_url(self.scope.metalake, "catalogs"))
+        return tuple(each.name for each in decode(reply, _NamesAnswer).identifiers)
 
     @verb
     def get(self, name: str) -> Flow[Catalog]:

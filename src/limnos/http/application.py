@@ -302,7 +302,7 @@ class Application:
         if request.query_string and route is not None:
             check_parameters(
                 request.query_string, route.query, ignored=route.query_ignored, repeatable=route.query_repeatable,
-                changes=request.method not in READING,
+                refused=route.query_refused, changes=request.method not in READING,
             )  # fmt: skip
         if ACTIVE_ROLES in headers and not target.anonymous:
             if not target.narrows:

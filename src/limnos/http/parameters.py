@@ -15,6 +15,8 @@ from limnos.names.percent import unquote_form
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+PAGING = ("limit", "offset", "page", "pageSize", "pageToken", "page_size", "page_token")
+"""Names by which clients ask for a page: for lists that always come whole."""
 SHOWN_MAX = 100
 """How many characters of an unknown name a refusal shows."""
 
@@ -25,6 +27,7 @@ def check_parameters(
     *,
     ignored: Collection[str] = (),
     repeatable: Collection[str] = (),
+    refused: Collection[str] = (),
     changes: bool,
 ) -> None:
     """Refuse parameters that could make a request mean something else than its sender thinks.
@@ -34,10 +37,11 @@ def check_parameters(
         known: names that the route reads.
         ignored: names that clients send to it and that change nothing.
         repeatable: those of `known` that may come several times.
+        refused: names that ask for something that a read does not do.
         changes: the request may change something, so an unknown name is refused; a read passes it over.
 
     Raises:
-        BadRequest: a known name comes twice, or a change has an unknown one.
+        BadRequest: a known name comes twice, a change has an unknown one, or a read one that is refused.
         InvalidName: a name is not percent-encoded UTF-8.
     """
     seen: set[str] = set()
@@ -49,6 +53,8 @@ def check_parameters(
             if name in seen and name not in repeatable:
                 raise BadRequest(f"Query parameter {name} is there twice: send it once")
             seen.add(name)
+        elif name in refused:
+            raise BadRequest(f"Query parameter {name} is not served here: the list comes whole. Leave it out")
         elif changes:
             raise BadRequest(
                 f"Unknown query parameter {quoted(name[:SHOWN_MAX])}, so nothing was done: {_known_words(known)}"

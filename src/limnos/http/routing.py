@@ -26,7 +26,8 @@ class Route(NamedTuple, Generic[H]):
     """What a path and method lead to; `operation` is its name in metrics and logs.
 
     `query` names the query parameters that it reads, `query_ignored` those that clients send to it and that change nothing here, and
-    `query_repeatable` those of `query` that may come several times: `http.parameters` refuses others.
+    `query_repeatable` those of `query` that may come several times: `http.parameters` refuses others. A read passes over names that it
+    does not know, but for those of `query_refused`.
     `deadline_s` is the route's own, in place of the server's. `takes` is the kind of body: one of another kind, by its
     Content-Type, is refused. `asks` are the actions that it leads to: a body over 64 KiB is read only from somebody who
     could do one of them, and up to `body_bytes_max`; a route that does not say what it leads to takes no such body.
@@ -43,6 +44,7 @@ class Route(NamedTuple, Generic[H]):
     query: tuple[str, ...] = ()
     query_ignored: tuple[str, ...] = ()
     query_repeatable: tuple[str, ...] = ()
+    query_refused: tuple[str, ...] = ()
 
     @property
     def body_limit(self) -> int:

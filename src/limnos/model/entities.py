@@ -209,6 +209,17 @@ class Listing(msgspec.Struct, frozen=True, weakref=True):
     encoded: tuple[bytes, ...]
 
 
+class OwnedPart(msgspec.Struct, frozen=True):
+    """Where in a catalog a principal owns something: objects in a range of ids, after one (the key's) up to `last`, None for all.
+
+    `parents` hold owned objects that are no namespaces (the catalog itself may be one), `namespaces` are owned themselves.
+    """
+
+    parents: frozenset[int]
+    namespaces: frozenset[int]
+    last: int | None
+
+
 class Change(msgspec.Struct, frozen=True):
     """A row of the change feed: which keys a mutation touched, under their old and new names.
 

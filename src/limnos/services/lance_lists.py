@@ -5,13 +5,14 @@ May import the rooms below. A page holds what the caller may see, so many as wer
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.model.errors import Forbidden, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import TableRecord
-from limnos.services.catalogs import catalogs_list
+from limnos.services.browsing import catalog_names
 from limnos.services.lance_namespaces import namespace_shown
 from limnos.services.lance_sights import Sight, contents, properties_in, sight_of, spaces_in, tables_in
 from limnos.services.lance_tables import LanceTable, holds_data
@@ -135,7 +136,7 @@ async def all_tables(
 ) -> AsyncIterator[Levels]:
     """Go through every table that the caller sees, catalog first: those of a namespace by name, then those below it."""
     if catalogs is None:
-        catalogs = tuple(node.name for node in await ctx.read(Scope(metalake), catalogs_list))
+        catalogs = tuple(await catalog_names(ctx, metalake))
     for catalog in catalogs:
         if after is not None and catalog < after[0]:
             continue
@@ -148,13 +149,14 @@ async def _below(
     ctx: Context, scope: Scope, *, levels: Levels, after: Levels | None, declared: bool
 ) -> AsyncIterator[Levels]:  # fmt: skip
     """Go through a namespace, after a table in it: by its path from here."""
-    try:
+    with suppress(Forbidden, NotFound):  # what is closed to the caller, or gone by now, adds nothing
         if after is None or len(after) == 1:
             async for name in _tables(ctx, scope, levels=levels, after=after[0] if after else "", declared=declared):
                 yield (*levels, name)
+    try:
         children = await _children(ctx, scope, levels=levels)
     except (Forbidden, NotFound):
-        return  # what is closed to the caller, or gone by now, adds nothing
+        return
     first = after[0] if after is not None and len(after) > 1 else None
     for child in children:
         if first is None or child >= first:

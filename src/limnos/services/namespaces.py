@@ -20,6 +20,7 @@ from limnos.model.records import BLANK_NAMESPACE, NamespaceRecord
 from limnos.names.dataverse import METADATA_NAME
 from limnos.names.iceberg import render
 from limnos.names.path import PARTS_MAX, check_part
+from limnos.services.browsing import listing_require
 from limnos.services.homes import base_of, home_of, located
 from limnos.services.nested import NESTED
 from limnos.services.objects import codec_of
@@ -110,10 +111,11 @@ def namespace_load_home(scene: Scene, levels: Levels, *, action: Action) -> tupl
 def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
     """Return a page of what the caller sees of a namespace's children, or of the catalog's for no levels.
 
-    Raises NotFound for a missing parent, Forbidden for a catalog one may not use.
+    A namespace above what the caller may use is among them, as a name. Raises NotFound for a missing parent, Forbidden for a catalog
+    that the caller may not use, unless a name in it is shown.
     """
     scene.require_in_use()
-    scene.require(Action.NAMESPACE_LIST, scene.settled.outer)
+    listing_require(scene, parent)
     chain = scene.settled.outer
     refuse_federated(scene)
     if is_sourced(scene):

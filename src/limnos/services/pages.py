@@ -13,7 +13,10 @@ from weakref import ref
 
 import msgspec
 
-from limnos.access.filters import EVERYTHING, ListFilter, list_filter
+from limnos.access.actions import Action
+from limnos.access.browsing import NO_PATHS, BrowsePaths
+from limnos.access.filters import EVERYTHING, ListFilter, list_filter, with_names
+from limnos.services.browsing import paths_of
 from limnos.view import listings
 from limnos.view.cold import Cold
 from limnos.view.keys import ABSENT, span_key
@@ -21,7 +24,6 @@ from limnos.view.keys import ABSENT, span_key
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.access.actions import Action
     from limnos.model.decisions import Chain
     from limnos.model.entities import Listing
     from limnos.model.kinds import Kind
@@ -153,18 +155,35 @@ class _Listing:
         self.scene = scene
         self.space = space
         self.zone = scene.zone_of(space[2])
-        self.about = (action, scene.user)
-        self.shown = self._filter(action, chain) if action is not None and scene.rules.access_enabled else EVERYTHING
+        self.shown, paths = EVERYTHING, NO_PATHS
+        if action is not None and scene.rules.access_enabled:
+            self.shown = self._filter(action, chain)
+            if action is Action.NAMESPACE_LIST and not self.shown.everything:
+                paths = paths_of(scene)
+                self.shown = self._with_names(paths)
+        self.about = (action, scene.user, paths.stamp)
 
     def _filter(self, action: Action, chain: Chain) -> ListFilter:
-        """Return what the caller sees of the listing, remembered until access moves."""
+        """Return what the caller's rights show of the listing, remembered until access moves."""
         if self.scene.active is not None:
             return list_filter(self.scene.subject, action, chain, self.scene.owner_of)
-        memo, key = self.scene.memo, (*self.about, self.space)
+        memo, key = self.scene.memo, (action, self.scene.user, self.space)
         found: ListFilter | None = memo.get(key)
         if found is None:
             found = memo[key] = list_filter(self.scene.subject, action, chain, self.scene.owner_of)
         return found
+
+    def _with_names(self, paths: BrowsePaths) -> ListFilter:
+        """Return the filter with the names that are shown because of what lies below, remembered while both are the same."""
+        if not paths.ids:
+            return self.shown
+        if self.scene.active is not None:
+            return with_names(self.shown, paths.ids)
+        memo, key = self.scene.memo, ("names", self.scene.user, self.space)
+        found: tuple[ListFilter, BrowsePaths, ListFilter] | None = memo.get(key)
+        if found is None or found[0] is not self.shown or found[1] is not paths:
+            found = memo[key] = (self.shown, paths, with_names(self.shown, paths.ids))
+        return found[2]
 
     def need_all(self, after: str) -> None:
         """Raise Cold for the next part when some of the rest is missing, without a look at what is there."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
+from limnos.services.browsing import listing_require
 from limnos.services.shadows import seek, stand_in
 from limnos.services.source_objects import Seen, dropped_in_source, made_in_source, seen_in
 from limnos.services.sources import ask
@@ -37,7 +38,7 @@ class Loaded(NamedTuple):
 def schemas_seen(scene: Scene, parent: Levels = ()) -> Seen:
     """Decide on listing schemas, those in another one or the outermost. Raises Forbidden."""
     scene.require_in_use()
-    scene.require(Action.NAMESPACE_LIST, scene.settled.outer)
+    listing_require(scene, parent)
     chain = stand_in(scene, Kind.NAMESPACE, path=parent)[1] if parent else scene.settled.outer
     return seen_in(scene, parent, chain=chain, kind=Kind.NAMESPACE, action=Action.NAMESPACE_LIST)
 

@@ -13,12 +13,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from limnos.access.actions import Action
+from limnos.model.decisions import Link
 from limnos.model.kinds import Kind
 from limnos.names import canonical
 from limnos.names.errors import InvalidName
-from limnos.services.pages import Asked, IdsPage, ids_of, is_listed
+from limnos.services.browsing import paths_of
+from limnos.services.pages import Asked, ids_of, is_listed
 from limnos.services.sights import chain_of, gather
 from limnos.services.sqlpp_names import DEFAULT, scope_of
 from limnos.services.sqlpp_resources import resource_rows
@@ -129,6 +132,8 @@ class _Entry(NamedTuple):
     path: Levels
     namespace_id: int | None
     id: int
+    is_name: bool = False
+    """It is shown as a name alone, because of what lies below it."""
 
 
 class Gathered:
@@ -238,19 +243,37 @@ def is_dataverse(path: Levels, node: Node) -> bool:
 
 def _find_dataverses(scene: Scene, *, paths: Sequence[Levels]) -> list[Node | None]:
     scene.require_in_use()
-    if not scene.decide(Action.NAMESPACE_LIST, scene.settled.outer).allowed:
+    if not _may_list(scene):
         return [None] * len(paths)
     return for_each(paths, partial(_find_dataverse, scene))
 
 
+def _may_list(scene: Scene) -> bool:
+    """Say whether the caller may list namespaces of the catalog, by right or because of what lies below them."""
+    return scene.decide_for(scene.user, Action.NAMESPACE_LIST, scene.settled.outer).allowed or bool(paths_of(scene).ids)
+
+
+def _is_name(scene: Scene, chain: Chain) -> bool:
+    """Say whether a namespace that the caller is shown is a name alone."""
+    return not scene.decide_for(scene.user, Action.NAMESPACE_SEE, chain).allowed
+
+
+def _name_alone(node: Node) -> Node:
+    """Leave out when a namespace was made."""
+    return replace(node, created_at=0)
+
+
 def _find_dataverse(scene: Scene, path: Levels) -> Node | None:
     """A dataverse by its name, if the caller sees it and all above it in their listings."""
-    found = None
+    found: Node | None = None
+    chain: Chain = ()
     for depth in range(1, len(path) + 1):
         found, chain = scene.find(path[:depth], Kind.NAMESPACE)
         if found is None or not is_listed(scene, Action.NAMESPACE_LIST, chain=chain):
             return None
-    return found if found is not None and is_dataverse(path, found) else None
+    if found is None or not is_dataverse(path, found):
+        return None
+    return _name_alone(found) if _is_name(scene, chain) else found
 
 
 async def _below(
@@ -295,7 +318,8 @@ async def _children(
 
 def _placed(entries: Sequence[_Entry], nodes: Iterable[Node]) -> _Found:
     """Nodes that are still where they were listed, in the order of the listing."""
-    by_id = {node.id: node for node in nodes}
+    names = {each.id for each in entries if each.is_name}
+    by_id = {node.id: _name_alone(node) if node.id in names else node for node in nodes}
     found = [(each, by_id[each.id]) for each in entries if each.id in by_id]
     return [(each.path, node) for each, node in found if each.namespace_id in (None, node.parent_id)]
 
@@ -311,7 +335,9 @@ def _listed(
     count = 0
     for place, (listing, (path, page)) in enumerate(zip(listings, pages, strict=True)):
         entries += [
-            _Entry(path, listing.namespace_id, id_) for name, id_ in page.found if names is None or name in names
+            _Entry(path, listing.namespace_id, id_, id_ in page.alone)
+            for name, id_ in page.found
+            if names is None or name in names
         ]
         count += len(page.found)
         if page.last is not None:
@@ -321,19 +347,35 @@ def _listed(
     return entries, []
 
 
-_NOTHING: Final = IdsPage([], None)
+class _Page(NamedTuple):
+    """A page of a listing: names with ids, the name to go on after, and the ids of namespaces that are shown as names alone."""
+
+    found: list[tuple[str, int]]
+    last: str | None
+    alone: frozenset[int] = frozenset()
 
 
-def _page(scene: Scene, listing: _Listing, *, kind: Kind) -> tuple[Levels, IdsPage]:
+_NOTHING: Final = _Page([], None)
+
+
+def _page(scene: Scene, listing: _Listing, *, kind: Kind) -> tuple[Levels, _Page]:
     """The path of a namespace and a page of what the caller sees of it; nothing of one that is gone, or may not be listed."""
     chain = scene.settled.outer if listing.namespace_id is None else chain_of(scene, listing.namespace_id)
     if chain is None:
         return (), _NOTHING
     action = Action(f"{kind.word}_list")
-    is_asked = kind is not Kind.NAMESPACE or listing.namespace_id is None  # below the catalog listings filter
-    if is_asked and not scene.decide_for(scene.user, action, chain).allowed:
+    if kind is Kind.NAMESPACE:
+        may = listing.namespace_id is not None or _may_list(scene)  # below the catalog listings filter
+    else:
+        may = scene.decide_for(scene.user, action, chain).allowed
+    if not may:
         return (), _NOTHING
-    return _path(scene, chain), ids_of(scene, action, kind=kind, chain=chain, asked=Asked(listing.after, SLICE))
+    page = ids_of(scene, action, kind=kind, chain=chain, asked=Asked(listing.after, SLICE))
+    alone: frozenset[int] = frozenset()
+    if kind is Kind.NAMESPACE:
+        links = [Link(id_, kind, name) for name, id_ in page.found]
+        alone = frozenset(link.id for link in links if _is_name(scene, (link, *chain)))
+    return _path(scene, chain), _Page(page.found, page.last, alone)
 
 
 def _path(scene: Scene, chain: Chain) -> Levels:

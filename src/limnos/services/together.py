@@ -6,18 +6,20 @@ catalogs). Rule 2 holds for each catalog by itself; beyond it, all zones stand a
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import Unavailable
 from limnos.services.scene import Scene, Scope, zones_now
-from limnos.view.cold import Cold
+from limnos.view.cold import Cold, for_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from limnos.services.context import Context
     from limnos.store.interface import Known
-    from limnos.view.gate import Zones
+    from limnos.view.gate import Gate, Zones
+    from limnos.view.keys import Key
     from limnos.view.view import View
 
 T = TypeVar("T")
@@ -33,28 +35,48 @@ async def read_together(ctx: Context, scopes: tuple[Scope, ...], reader: Callabl
         return reader(())
     services, reason = ctx.services, "arrival"
     gate, view = services.gate, services.view
-    for _ in range(READS_MAX):
-        chains = tuple(zones_now(view, scope) for scope in scopes)
-        moment = await gate.ask_together(chains, reason)
-        if tuple(zones_now(view, scope) for scope in scopes) != chains or not _stands_at(view, moment, chains):
-            reason = "unpaired"
-            continue
-        try:
-            scenes = tuple(
-                Scene(services, scope, credential=ctx.credential, request_id=ctx.request_id, active=ctx.active)
-                for scope in scopes
-            )
-            for scene in scenes:
-                scene.asker = ctx.asker
-            if tuple(scene.settled.zones for scene in scenes) == chains:
-                return reader(scenes)
-        except Cold as cold:
-            for zones in dict.fromkeys(chains):
-                wanted = {key: zone for key, zone in cold.wanted.items() if zone in zones}
-                if wanted:
-                    await gate.fetch(zones, wanted)
-        reason = "resolved"
+    rounds, lease = 0, view.lease()
+    try:
+        while rounds < READS_MAX:
+            rounds += 1
+            chains = tuple(zones_now(view, scope) for scope in scopes)
+            moment = await gate.ask_together(chains, reason)
+            if tuple(zones_now(view, scope) for scope in scopes) != chains or not _stands_at(view, moment, chains):
+                reason = "unpaired"
+                continue
+            try:
+                scenes = tuple(
+                    for_each(
+                        scopes,
+                        lambda scope: Scene(services, scope, ctx.credential, ctx.request_id, active=ctx.active),
+                    )
+                )
+                for scene in scenes:
+                    scene.asker = ctx.asker
+                if tuple(scene.settled.zones for scene in scenes) == chains:
+                    return reader(scenes)
+            except Cold as cold:
+                await _fetch(gate, chains, wanted=cold.wanted)
+                if cold.goes_on:
+                    rounds -= 1
+                    await asyncio.sleep(0)
+            reason = "resolved"
+    finally:  # what this request gathered was kept until now, over the budget or not
+        view.release(lease)
     raise Unavailable("The answer changed faster than it could be read: try again")
+
+
+async def _fetch(gate: Gate, chains: tuple[Zones, ...], *, wanted: dict[Key, int]) -> None:
+    """Load facts, each once: what lies in a zone of several chains comes with the first of them. Others have their turn in between."""
+    left = dict(wanted)
+    for zones in dict.fromkeys(chains):
+        part = {key: zone for key, zone in left.items() if zone in zones}
+        if part:
+            if len(left) < len(wanted):
+                await asyncio.sleep(0)
+            await gate.fetch(zones, part)
+            for key in part:
+                del left[key]
 
 
 def _stands_at(view: View, moment: Known, chains: tuple[Zones, ...]) -> bool:

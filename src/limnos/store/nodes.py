@@ -82,6 +82,11 @@ MANY = Sql(
     _MANY.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
     on_sqlite=_MANY.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
 )
+_ZONES = "SELECT id, zone FROM node WHERE id IN ({nodes})"
+ZONES = Sql(
+    _ZONES.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
+    on_sqlite=_ZONES.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
+)
 _ALL = 2**62
 BELOW_MAX = 100_000
 """How many objects a transaction reads to learn how high subtrees are, before it reads another one."""
@@ -116,6 +121,12 @@ def live_nodes_read(node_ids: Sequence[int]) -> Load[list[Node]]:
     """Read the nodes of ids that are not deleted, by one statement, in no order."""
     rows = yield MANY, {"nodes": dumps(node_ids)}
     return [node_of(row) for row in rows]
+
+
+def zones_of_read(node_ids: Sequence[int]) -> Load[dict[int, int]]:
+    """Read in which zones nodes lie, dropped ones too; ids of what is no node are left out. A node never changes its zone."""
+    rows = yield ZONES, {"nodes": dumps(node_ids)}
+    return {row[0]: row[1] for row in rows}
 
 
 def listing_read(parent_id: int, space: str, kind: Kind) -> Load[Listing]:

@@ -5,8 +5,9 @@ May import `model` and the room's `sql`, `changes`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from limnos.model.entities import OwnedPart
 from limnos.model.kinds import Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Sql
@@ -20,6 +21,24 @@ SET = Sql(
     "INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)"
     " ON CONFLICT (object_id) DO UPDATE SET principal_id = excluded.principal_id"
 )
+
+OWNED_MAX: Final = 5_000
+"""Owner rows that one statement reads: some milliseconds."""
+OWNED = Sql(
+    "SELECT o.object_id, n.parent_id, n.kind FROM owner o"
+    " LEFT JOIN node n ON n.id = o.object_id AND n.zone = :zone AND n.deleted = 0"
+    " WHERE o.principal_id = :principal AND o.object_id > :after ORDER BY o.object_id LIMIT :limit"
+)
+
+
+def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedPart]:
+    """Read where a principal owns something in a catalog, from an object's id on, by the index of owners."""
+    params = {"principal": principal_id, "zone": zone, "after": after, "limit": OWNED_MAX}
+    rows = yield OWNED, params
+    live = [row for row in rows if row[1] is not None]
+    namespaces = frozenset(row[0] for row in live if row[2] == Kind.NAMESPACE)
+    parents = frozenset(row[1] for row in live if row[2] != Kind.NAMESPACE)
+    return OwnedPart(parents, namespaces, rows[-1][0] if len(rows) == OWNED_MAX else None)
 
 
 def owner_read(object_id: int) -> Load[int | None]:

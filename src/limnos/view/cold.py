@@ -53,11 +53,13 @@ def for_each(items: Iterable[T], read: Callable[[T], R]) -> list[R]:
     """Read something for each item. Raises Cold for what any of them lacks, so that many items cost few rounds."""
     found: list[R] = []
     wanted: dict[Key, int] = {}
+    goes_on = False
     for item in items:
         try:
             found.append(read(item))
         except Cold as cold:
             wanted |= cold.wanted
+            goes_on = goes_on or cold.goes_on
     if wanted:
-        raise Cold(wanted)
+        raise Cold(wanted, goes_on=goes_on)
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from limnos.model.entities import Change, Document, Listing, Node
+from limnos.model.entities import Change, Document, Listing, Node, OwnedPart
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.restrictions import Restrictions
 from limnos.store import attachments, documents, nodes, owners, principals, restrictions, roles, tokens
@@ -48,6 +48,8 @@ Value = object
 _READS: dict[str, Callable[..., Load[Value]]] = {
     "node": nodes.node_read,
     "owner": owners.owner_read,
+    "owned": lambda zone, principal_id, after: owners.owned_read(principal_id, zone=zone, after=after),
+    "zones of": nodes.zones_of_read,
     "document": documents.document_read,
     "listing": nodes.listing_read,
     "block": nodes.block_read,
@@ -193,7 +195,7 @@ WIDE = frozenset({"roles on", "roles", "groups", "members", "rules part"})
 """Kinds of facts that name other things than their key does, or less than a change touches; `touches_value` is to be asked about them."""
 
 
-ASKED = WIDE | {"block"}
+ASKED = WIDE | {"block", "owned"}
 """Kinds of facts about which `touches_value` is to be asked when they are merged late; blocks find their changes otherwise."""
 
 
@@ -202,6 +204,8 @@ def touches_value(change: Change, key: Key, value: Value) -> bool:
     fact, kind = key[0], change.kind
     if fact == "block":
         return listings.touches_block(change, key)
+    if fact == "owned":
+        return isinstance(value, OwnedPart) and touches_owned(change, key, value=value)
     if fact == "roles on":
         return kind is Kind.ROLE
     if fact == "rules part":
@@ -220,6 +224,27 @@ def _touches_part(change: Change, span: tuple[int, int]) -> bool:
     return change.operation != "alter" or change.object_id == ROOT_ID or span[0] < change.object_id <= span[1]
 
 
+OWNED_BY = frozenset({"create", "drop", "move", "own", "undrop"})
+"""Operations that can change where somebody owns something."""
+
+
+def touches_owned(change: Change, key: Key, *, value: OwnedPart) -> bool:
+    """Say whether a change of a node may alter where a principal owns something.
+
+    A change does not tell who owned the object before. So one that takes an object out of a parent that the fact names touches it.
+    """
+    node_id = change.node_id
+    if change.zone != key[1] or change.operation not in OWNED_BY or not change.kind.is_node or node_id <= key[3]:
+        return False
+    if value.last is not None and node_id > value.last:
+        return False
+    if change.owner_id == key[2]:
+        return change.kind is Kind.NAMESPACE or change.operation == "own" or change.new_parent not in value.parents
+    if change.kind is Kind.NAMESPACE:
+        return node_id in value.namespaces and change.operation in ("drop", "own")
+    return change.old_parent in value.parents and change.old_parent != change.new_parent
+
+
 def size_of(key: Key, value: Value) -> int:
     """Estimate what a fact costs in memory, in bytes."""
     base = 200 + sum(len(part) for part in key if isinstance(part, str))
@@ -229,6 +254,10 @@ def size_of(key: Key, value: Value) -> int:
         return base + 100 * len(value.names)
     if isinstance(value, Restrictions):
         return base + value.size
+    if isinstance(value, OwnedPart):
+        return base + 80 * (len(value.parents) + len(value.namespaces))
+    if isinstance(value, dict):
+        return base + 120 * len(value)
     if isinstance(value, tuple):
         return base + 120 * len(value) + (100 * len(value[1]) if len(value) > 1 and isinstance(value[1], tuple) else 0)
     return base + (400 if isinstance(value, Node) else 0)

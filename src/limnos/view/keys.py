@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from limnos.model.attachments import Attachment
-    from limnos.model.entities import Document, Grant, Listing, Node, Principal, RoleEntity, Token
+    from limnos.model.entities import Document, Grant, Listing, Node, OwnedPart, Principal, RoleEntity, Token
     from limnos.model.kinds import Kind
     from limnos.model.restrictions import Restrictions
 
@@ -60,6 +60,16 @@ def node_key(node_id: int) -> Key[Node | None]:
 def owner_key(object_id: int) -> Key[int | None]:
     """The owning principal's id, or None."""
     return ("owner", object_id)
+
+
+def owned_key(zone: int, principal_id: int, *, after: int) -> Key[OwnedPart]:
+    """Where in a catalog a principal owns objects whose ids come after one."""
+    return ("owned", zone, principal_id, after)
+
+
+def zones_of_key(node_ids: tuple[int, ...]) -> Key[dict[int, int]]:
+    """In which zones nodes lie, by their ids; that never changes."""
+    return ("zones of", node_ids)
 
 
 def document_key(node_id: int) -> Key[Document | None]:

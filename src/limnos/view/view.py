@@ -15,7 +15,7 @@ from limnos.model.entities import Listing
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import SCOPES
 from limnos.store.changes import NOTHING, UNKNOWN
-from limnos.view.facts import ASKED, WIDE, Value, size_of, touched, touches_value
+from limnos.view.facts import ASKED, OWNED_BY, WIDE, Value, size_of, touched, touches_value
 from limnos.view.keys import ABSENT
 from limnos.view.listings import Shelves, names_touched, patched
 
@@ -79,6 +79,8 @@ class View:
         self._old: dict[Key, Any] = {}
         self._young_bytes = 0
         self._wide: set[Key] = set()
+        self._owned: dict[int, set[Key]] = {}
+        """Facts of where principals own something, by zone."""
         self.shelves = Shelves()
         self._turn = 0
         self._leases: dict[int, int] = {}
@@ -229,6 +231,16 @@ class View:
                 value = self._young.get(key, self._old.get(key, ABSENT))
                 if value is ABSENT or any(touches_value(change, key, value) for change in people):
                     self._forget(key)
+        if self._owned:
+            self._drop_owned(rows)
+
+    def _drop_owned(self, rows: list[Change]) -> None:
+        """Forget where principals own something, as far as changes of nodes touch that."""
+        moved = [change for change in rows if change.operation in OWNED_BY and change.zone in self._owned]
+        for key in tuple(self._owned.get(moved[0].zone, ())) if moved else ():
+            value = self._young.get(key, self._old.get(key, ABSENT))
+            if value is ABSENT or any(touches_value(change, key, value) for change in moved):
+                self._forget(key)
 
     def _follow(self, space: Space, rows: list[Change]) -> None:
         """Let the held blocks of a listing follow what happened in one revision."""
@@ -247,6 +259,8 @@ class View:
         self._wide.discard(key)
         if key[0] == "block":
             self.shelves.remove(key)
+        elif key[0] == "owned" and key[1] in self._owned:
+            self._owned[key[1]].discard(key)
 
     def _patch(self, key: Key, change: Change) -> bool:
         """Let a block follow one change; says whether it could."""
@@ -271,6 +285,7 @@ class View:
         self.scopes = {}
         self._young, self._old, self._young_bytes = {}, {}, 0
         self._wide = set()
+        self._owned = {}
         self.shelves = Shelves()
 
     def merge(self, facts: dict[Key, Value], *, zone_of: dict[Key, int], at: dict[int, int]) -> bool:
@@ -329,6 +344,8 @@ class View:
         elif key[0] == "block":
             for other in self.shelves.add(key):
                 self._forget(other)
+        elif key[0] == "owned":
+            self._owned.setdefault(key[1], set()).add(key)
         self._young_bytes += size_of(key, value)
         if self._young_bytes > self.bytes_max // 2:
             self._turn_over()

@@ -101,3 +101,15 @@ def test_owner_of_an_ancestor_owns_the_subtree(filled: Node) -> None:
     filled.done("PUT", f"{OWNERS}/schema/main.a", {"name": "ana", "type": "USER"})
 
     assert filled.delete(f"{API}/lake/catalogs/main/schemas/a%3Ab", user="ana")["dropped"] is True
+
+
+def test_the_owner_of_a_disabled_metalake_is_told(filled: Node) -> None:
+    """Gravitino's web UI asks for it to show the metalake. Nothing else of a disabled one is told, and nothing to strangers."""
+    grant(filled, "ana", "use_catalog", kind="catalog", on="main")
+    filled.patch(f"{API}/lake", {"inUse": False})
+
+    for user in ("admin", "ana"):
+        assert filled.get(f"{OWNERS}/metalake/lake", user=user)["owner"] == {"name": "admin", "type": "user"}
+    assert filled.get(f"{OWNERS}/metalake/lake", user="stranger").status == 403
+    assert filled.get(f"{OWNERS}/catalog/main").status == 409
+    assert filled.put(f"{OWNERS}/metalake/lake", {"name": "ana", "type": "USER"}).status == 409

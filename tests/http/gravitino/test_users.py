@@ -34,6 +34,17 @@ def test_list_gives_names_or_everything(node: Node) -> None:
     assert [(user["name"], user["roles"]) for user in details] == [("admin", []), ("ana", [role])]
 
 
+@pytest.mark.parametrize("kind", ["users", "groups", "roles"])
+@pytest.mark.parametrize("name", ["limit", "pageSize", "pageToken"])
+def test_a_page_is_refused_by_name(node: Node, kind: str, name: str) -> None:
+    """These lists come whole, as Gravitino's do: who asks for a part is told so, and is not given more than that."""
+    refused = node.get(f"{API}/lake/{kind}?{name}=1")
+
+    assert told(refused) == (400, 1001, "IllegalArgumentException")
+    assert name in str(refused["message"])
+    assert node.get(f"{API}/lake/{kind}?_t=1").status == 200
+
+
 def test_list_shrinks_to_oneself(node: Node) -> None:
     """A member without MANAGE_USERS sees only themselves."""
     node.done("POST", ALL, {"name": "ana"})

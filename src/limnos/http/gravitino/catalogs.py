@@ -19,6 +19,7 @@ from limnos.http.routing import Route
 from limnos.model.errors import Forbidden, IllegalName, LimnosError, NotFound, Unauthenticated
 from limnos.names.errors import InvalidName
 from limnos.services import catalogs
+from limnos.services.browsing import catalog_names
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
 
@@ -40,12 +41,12 @@ class CatalogCreate(Body, frozen=True):
 
 
 async def catalogs_list(request: Request, ctx: Context) -> Response:
-    """Answer the catalogs that the caller may use: names, or with `details` all there is."""
+    """Answer names of catalogs, those among them that only hold something for the caller; with `details` all about those that the caller may use."""
     (metalake,) = names_of(request)
-    found = await ctx.read(Scope(metalake), catalogs.catalogs_list)
     if request.query_flag("details"):
+        found = await ctx.read(Scope(metalake), catalogs.catalogs_list)
         return ok(catalogs=[dto.catalog(node) for node in found])
-    return identifiers([metalake], [node.name for node in found])
+    return identifiers([metalake], await catalog_names(ctx, metalake))
 
 
 async def catalog_create(request: Request, ctx: Context, body: CatalogCreate) -> Response:

@@ -11,6 +11,7 @@ from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.told import Body, names_of, told, told_body
 from limnos.http.gravitino.users import principal_load, principal_remove, principals_list
+from limnos.http.parameters import PAGING
 from limnos.http.routing import Route
 from limnos.model.kinds import Kind
 from limnos.services import users
@@ -57,7 +58,14 @@ _LIST = "Failed to operate groups operation [LIST] under metalake [{0}]"
 _NEW = "Failed to operate group {body.name} operation [ADD] under metalake [{0}]"
 _ONE = "Failed to operate group {1} operation [%s] under metalake [{0}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/groups", told(_LIST, groups_list, access=True), "list-groups", query=("details",)),
+    Route(
+        "GET",
+        "/metalakes/{m}/groups",
+        told(_LIST, groups_list, access=True),
+        "list-groups",
+        query=("details",),
+        query_refused=PAGING,
+    ),
     Route("POST", "/metalakes/{m}/groups", told_body(_NEW, GroupAdd, group_add, access=True), "add-group"),
     Route("GET", "/metalakes/{m}/groups/{g}", told(_ONE % "GET", group_load, access=True), "load-group"),
     Route("DELETE", "/metalakes/{m}/groups/{g}", told(_ONE % "REMOVE", group_remove, access=True), "remove-group"),

@@ -11,6 +11,7 @@ from limnos.access.actions import Action
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.securables import SecurableObject, role_json, wishes_of
 from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.parameters import PAGING
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.services import roles
@@ -82,7 +83,7 @@ _NEW = "Failed to operate role {body.name} operation [CREATE] under metalake [{0
 _ONE = "Failed to operate role {1} operation [%s] under metalake [{0}]"
 _ON = "Failed to operate roles operation [LIST] under object [{1} {2}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/roles", told(_LIST, roles_list, access=True), "list-roles"),
+    Route("GET", "/metalakes/{m}/roles", told(_LIST, roles_list, access=True), "list-roles", query_refused=PAGING),
     Route(
         "POST",
         "/metalakes/{m}/roles",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.parameters import PAGING
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
@@ -102,7 +103,14 @@ _LIST = "Failed to operate users operation [LIST] under metalake [{0}]"
 _NEW = "Failed to operate user {body.name} operation [ADD] under metalake [{0}]"
 _ONE = "Failed to operate user {1} operation [%s] under metalake [{0}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/users", told(_LIST, users_list, access=True), "list-users", query=("details",)),
+    Route(
+        "GET",
+        "/metalakes/{m}/users",
+        told(_LIST, users_list, access=True),
+        "list-users",
+        query=("details",),
+        query_refused=PAGING,
+    ),
     Route("POST", "/metalakes/{m}/users", told_body(_NEW, UserAdd, user_add, access=True), "add-user"),
     Route("GET", "/metalakes/{m}/users/{u}", told(_ONE % "GET", user_load, access=True), "load-user"),
     Route("DELETE", "/metalakes/{m}/users/{u}", told(_ONE % "REMOVE", user_remove, access=True), "remove-user"),

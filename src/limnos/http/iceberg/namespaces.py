@@ -19,7 +19,7 @@ from limnos.access.actions import Action
 from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, split
 from limnos.http.response import JSON, Response, no_content
-from limnos.model.errors import BadRequest, NotFound, Unprocessable
+from limnos.model.errors import BadRequest, Forbidden, NotFound, Unprocessable
 from limnos.names import iceberg
 from limnos.services import namespaces
 from limnos.services.homes import LOCATION
@@ -61,7 +61,7 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
     asked = asked_of(request)
     try:
         page = await ctx.read(scope, lambda scene: namespaces.namespaces_list(scene, parent, asked))
-    except NotFound:
+    except (Forbidden, NotFound):
         if again is None:
             raise
         parent = again

@@ -5,12 +5,13 @@ May import `access`, `model`, `services` and this package. The root holds the ca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from limnos.http.lance.idents import Named, body_of, place_of
 from limnos.http.lance.pages import asked_of, page
 from limnos.http.response import Response, json_response
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.services.browsing import catalog_names
 from limnos.services.catalogs import catalogs_list
 from limnos.services.lance_lists import space_shown, spaces_list, tables_list
 from limnos.services.lance_namespaces import lance_namespace_create, lance_namespace_drop
@@ -69,7 +70,7 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
 
 
 async def namespaces_page(request: Request, ctx: Context) -> Response:
-    """List the names of what lies directly in a namespace: of the root the catalogs that the caller may use."""
+    """List the names of what lies directly in a namespace: of the root the catalogs that hold something for the caller."""
     place, asked = place_of(request, ctx), asked_of(request)
     if place.is_root:
         return json_response(await _catalogs(ctx, place.scope, asked=asked))
@@ -78,7 +79,8 @@ async def namespaces_page(request: Request, ctx: Context) -> Response:
 
 
 async def _catalogs(ctx: Context, scope: Scope, *, asked: Asked) -> dict[str, object]:
-    names = [node.name for node in await ctx.read(scope, catalogs_list) if node.name > asked.after]
+    found = await catalog_names(ctx, cast("str", scope.metalake))
+    names = [name for name in found if name > asked.after]
     shown = names if asked.size is None else names[: asked.size]
     return page("namespaces", shown, last=shown[-1] if shown and len(shown) < len(names) else None)
 

@@ -1,0 +1,307 @@
+"""Browse paths: namespaces and catalogs that are listed by name because the caller may use something below them.
+
+May import `view`, `model` and the policy. Decision record 0132. An *entry* is a namespace, or an object in one, that the caller owns or on
+which a role of the caller's allows a privilege that shows something in a list, with nothing denied on the way. The paths of a
+catalog hold the entries that are namespaces, all namespaces above entries, and the catalog. They are kept beside
+the facts of the catalog's zone until a change touches a node that they rest on.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final
+
+from limnos.access.actions import Action
+from limnos.access.policy import ITEMS, POLICY
+from limnos.access.rules import Allowed
+from limnos.model.kinds import LEAVES, Kind
+from limnos.model.privileges import Privilege
+from limnos.view.cold import Cold, need
+from limnos.view.keys import ABSENT, node_key, nodes_key, owned_key, zones_of_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.model.decisions import Chain
+    from limnos.model.entities import Change
+    from limnos.model.principals import MergedRules, Subject
+    from limnos.view.keys import Key
+    from limnos.view.view import View, Zone
+
+LISTED_IN_CATALOGS: Final = (Action.NAMESPACE_LIST, *(Action(f"{kind.word}_list") for kind in LEAVES))
+SHOWING: Final = tuple(
+    sorted(
+        {
+            leaf.privilege
+            for action in LISTED_IN_CATALOGS
+            for leaf in POLICY[ITEMS[action]].leaves()
+            if isinstance(leaf, Allowed)
+        }
+    )
+)
+"""Privileges that show something in the lists of a catalog."""
+READ_MAX: Final = 1_000
+"""Nodes that are read in one go; others have their turn before the next ones."""
+WORK_MAX: Final = 5_000
+"""Objects of rules that are looked at before others have their turn: some milliseconds."""
+ZONES_MAX: Final = 1_000_000
+"""Objects of rules whose zones are remembered in a metalake."""
+_NONE: Final[frozenset[Privilege]] = frozenset()
+_stamps = itertools.count(1)
+
+
+class BrowsePaths:
+    """Which namespaces of a catalog a subject is shown by name; the catalog's own id is among `ids` unless they are empty.
+
+    `stamp` is another one when `ids` are others.
+    """
+
+    def __init__(self, ids: frozenset[int] = frozenset(), *, stamp: int = 0) -> None:
+        self.ids = ids
+        self.stamp = stamp
+
+
+NO_PATHS: Final = BrowsePaths()
+
+
+def browse_paths(view: View, subject: Subject, *, outer: Chain, narrowed: bool = False) -> BrowsePaths:
+    """Return the browse paths of a catalog.
+
+    Args:
+        view: it must be up to date in the zones of the catalog and its metalake.
+        subject: who lists.
+        outer: the links of the catalog and its metalake.
+        narrowed: only some of the subject's roles count in this request.
+
+    Raises:
+        Cold: facts are missing, or others should have their turn.
+    """
+    denied = subject.deny_ids.get(Privilege.USE_CATALOG, frozenset())
+    if not subject.member or outer[0].id <= 0 or any(link.id in denied for link in outer):
+        return NO_PATHS
+    catalog_id, metalake_id = outer[0].id, outer[-1].id
+    derived = view.derived(catalog_id)
+    key = ("paths", subject.user_id, narrowed)
+    found: _Builder | None = derived.get(key)
+    if found is None or not found.holds(view.zones[catalog_id], subject):
+        objects = _objects_in(view, subject, metalake_id=metalake_id, narrowed=narrowed).get(catalog_id, [])
+        before = NO_PATHS if found is None else found.paths or found.before
+        found = derived[key] = _Builder(view.zones[catalog_id], subject, outer=outer, objects=objects, before=before)
+    return found.build(view)
+
+
+def _objects_in(view: View, subject: Subject, *, metalake_id: int, narrowed: bool) -> dict[int, list[int]]:
+    """Return the objects of a subject's allowing rules that count here, by zone. Raises Cold part by part."""
+    derived = view.derived(metalake_id)
+    key = ("objects of rules", subject.user_id, narrowed)
+    found: _RuleObjects | None = derived.get(key)
+    if found is None or found.merged is not subject.merged:
+        found = derived[key] = _RuleObjects(subject)
+    zones: dict[int, int] = derived.setdefault("zones of objects", {})
+    if len(zones) > ZONES_MAX:
+        zones.clear()
+    return found.sort(view, zones, metalake_id=metalake_id)
+
+
+class _RuleObjects:
+    """Objects of a subject's allowing rules while they are sorted by the zones in which they lie."""
+
+    def __init__(self, subject: Subject) -> None:
+        sets = [subject.allow_ids[each] for each in SHOWING if each in subject.allow_ids]
+        self.merged: MergedRules | None = subject.merged
+        self._ids = sorted(frozenset().union(*sets))
+        self._place = 0
+        self._by_zone: dict[int, list[int]] = {}
+
+    def sort(self, view: View, zones: dict[int, int], *, metalake_id: int) -> dict[int, list[int]]:
+        """Go on where the last call ended. A node never changes its zone, so all users of the metalake share `zones`; 0 is for what is no node."""
+        while self._place < len(self._ids):
+            part = self._ids[self._place : self._place + READ_MAX]
+            lacking = tuple([object_id for object_id in part if object_id not in zones])
+            if lacking:
+                key = zones_of_key(lacking)
+                found = view.get(key)
+                if found is ABSENT:
+                    raise Cold({key: metalake_id}, goes_on=self._place + READ_MAX < len(self._ids))
+                for object_id in lacking:
+                    zones[object_id] = found.get(object_id, 0)
+            for object_id in part:
+                self._by_zone.setdefault(zones[object_id], []).append(object_id)
+            self._place += len(part)
+        return self._by_zone
+
+
+class _Builder:
+    """Browse paths while they are worked out, and what they rest on afterwards."""
+
+    def __init__(self, zone: Zone, subject: Subject, *, outer: Chain, objects: list[int], before: BrowsePaths) -> None:
+        self.zone = zone
+        self.revision = zone.revision
+        self.subject = subject
+        self.catalog_id, self.metalake_id = outer[0].id, outer[-1].id
+        self.objects = objects
+        self.known = frozenset(objects)
+        self.before = before
+        self.paths: BrowsePaths | None = None
+        self.parents: frozenset[int] | None = None
+        """What holds owned objects that are no namespaces; None until it is read."""
+        self.namespaces: frozenset[int] = frozenset()
+        """Owned namespaces."""
+        self._place = 0
+        self._entries: set[int] = set()
+        self._above: dict[int, int] = {}
+        self._barring = tuple([each for each in SHOWING if each in subject.deny_ids])
+        own = self._denied_on([link.id for link in outer], _NONE)
+        self._denied: dict[int, frozenset[Privilege] | None] = {self.catalog_id: own}
+        """By namespace: what is denied on it and above it, None for one that is not there."""
+
+    # -- until when it holds ---------------------------------------------------------------------------------
+
+    def holds(self, zone: Zone, subject: Subject) -> bool:
+        """Say whether nothing has changed that this rests on; remembers up to which revision."""
+        if (
+            zone is not self.zone
+            or subject.merged is not self.subject.merged
+            or subject.principal_ids != self.subject.principal_ids
+        ):
+            return False
+        if zone.revision == self.revision:
+            return True
+        later = list(itertools.takewhile(lambda entry: entry[0] > self.revision, reversed(zone.ring)))
+        if len(later) != zone.revision - self.revision:
+            return False
+        if any(self._is_touched(change) for _, rows, _ in later for change in rows):
+            return False
+        self.revision = zone.revision
+        return True
+
+    def _is_touched(self, change: Change) -> bool:
+        operation, kind = change.operation, change.kind
+        if operation not in ("create", "drop", "move", "own", "undrop") or not kind.is_node:
+            return False
+        parents: frozenset[int] = self.parents or frozenset()
+        if change.owner_id in self.subject.principal_ids:
+            return kind is Kind.NAMESPACE or operation != "create" or change.new_parent not in parents
+        if operation != "create" and change.old_parent != change.new_parent:
+            node_id = change.node_id
+            if node_id in self.known or node_id in self._denied or node_id in self.namespaces:
+                return True
+            return kind is not Kind.NAMESPACE and change.old_parent in parents
+        return False
+
+    # -- how it is worked out --------------------------------------------------------------------------------
+
+    def build(self, view: View) -> BrowsePaths:
+        """Go on where the last call ended. Raises Cold."""
+        if self.paths is None:
+            if self.parents is None:
+                self._read_owned(view)
+            self._take_objects(view)
+            self._take_owned(view)
+            ids = self._closed()
+            self.paths = self.before if ids == self.before.ids else BrowsePaths(ids, stamp=next(_stamps))
+            self.before = NO_PATHS
+        return self.paths
+
+    def _read_owned(self, view: View) -> None:
+        parents: set[int] = set()
+        namespaces: set[int] = set()
+        wanted: dict[Key, int] = {}
+        goes_on = False
+        for principal_id in self.subject.principal_ids:
+            after: int | None = 0
+            while after is not None:
+                key = owned_key(self.catalog_id, principal_id, after=after)
+                part = view.get(key)
+                if part is ABSENT:
+                    wanted[key] = self.catalog_id
+                    goes_on = goes_on or after > 0
+                    break
+                parents |= part.parents
+                namespaces |= part.namespaces
+                after = part.last
+        if wanted:
+            raise Cold(wanted, goes_on=goes_on)
+        self.parents, self.namespaces = frozenset(parents), frozenset(namespaces)
+
+    def _take_objects(self, view: View) -> None:
+        done = 0
+        while self._place < len(self.objects):
+            if done >= WORK_MAX:
+                raise Cold({zones_of_key(()): self.metalake_id}, goes_on=True)
+            part = self.objects[self._place : self._place + READ_MAX]
+            self._gather(view, part, goes_on=self._place + READ_MAX < len(self.objects))
+            for object_id in part:
+                self._take(view, object_id)
+            self._place += len(part)
+            done += len(part)
+
+    def _take(self, view: View, object_id: int) -> None:
+        node = need(view, node_key(object_id), zone=self.catalog_id)
+        if node is None:
+            return
+        entry = object_id if node.kind is Kind.NAMESPACE else node.parent_id
+        denied = self._denied_at(view, entry)
+        if denied is None or Privilege.USE_SCHEMA in denied:
+            return
+        allow, deny = self.subject.allow_ids, self.subject.deny_ids
+        if any(
+            object_id in allow.get(each, ()) and object_id not in deny.get(each, ())
+            for each in SHOWING
+            if each not in denied
+        ):
+            self._entries.add(entry)
+
+    def _take_owned(self, view: View) -> None:
+        owned = sorted(self.namespaces.union(self.parents or ()) - {self.catalog_id})
+        for begin in range(0, len(owned), READ_MAX):
+            self._gather(view, owned[begin : begin + READ_MAX], goes_on=begin + READ_MAX < len(owned))
+        for namespace_id in self.namespaces:
+            if self._denied_at(view, namespace_id) is not None:
+                self._entries.add(namespace_id)
+        for parent_id in self.parents or ():
+            denied = self._denied_at(view, parent_id)
+            if denied is not None and Privilege.USE_SCHEMA not in denied:
+                self._entries.add(parent_id)
+
+    def _gather(self, view: View, ids: Iterable[int], *, goes_on: bool) -> None:
+        lacking = [each for each in ids if each not in self._denied and view.get(node_key(each)) is ABSENT]
+        if lacking:
+            raise Cold({nodes_key(self.catalog_id, tuple(lacking)): self.catalog_id}, goes_on=goes_on)
+
+    def _denied_at(self, view: View, namespace_id: int) -> frozenset[Privilege] | None:
+        """Return what is denied on a namespace and above it; None where it is not there."""
+        steps: list[int] = []
+        at = namespace_id
+        while at not in self._denied:
+            node = view.get(node_key(at))
+            if node is ABSENT:
+                raise Cold({nodes_key(self.catalog_id, (at,)): self.catalog_id})
+            if node is None:
+                self._denied[at] = None
+                break
+            steps.append(at)
+            self._above[at] = node.parent_id
+            at = node.parent_id
+        denied = self._denied[at]
+        for step in reversed(steps):
+            self._denied[step] = denied = None if denied is None else self._denied_on((step,), denied)
+        return denied
+
+    def _denied_on(self, ids: Iterable[int], denied: frozenset[Privilege]) -> frozenset[Privilege]:
+        if not self._barring:
+            return denied
+        deny = self.subject.deny_ids
+        return denied.union(each for each in self._barring if not deny[each].isdisjoint(ids))
+
+    def _closed(self) -> frozenset[int]:
+        """Return the entries with all that lies above them."""
+        found: set[int] = set()
+        for entry in self._entries:
+            at = entry
+            while at not in found:
+                found.add(at)
+                if at == self.catalog_id:
+                    break
+                at = self._above[at]
+        return frozenset(found)
