@@ -18,7 +18,7 @@ from limnos.model.records import CatalogRecord, FilesetRecord, NamespaceRecord
 from limnos.model.uuids import new_uuid
 from limnos.names.iceberg import render
 from limnos.services.fileset_purges import fileset_purge_later
-from limnos.services.leaves import leaf_create, leaf_drop, leaf_insert, leaf_load
+from limnos.services.leaves import exists, leaf_create, leaf_drop, leaf_insert, leaf_load
 from limnos.services.place_claims import places_release, places_take
 from limnos.services.places import place_of
 from limnos.services.table_formats import require_held
@@ -74,7 +74,12 @@ async def fileset_create(ctx: Context, scope: Scope, *, path: Levels, request: F
         scene.require_in_use()
         scene.look_up(Kind.NAMESPACE, path[:-1], Action.FILESET_CREATE)
         require_held(scene, Kind.FILESET)
-        return _record(scene, path, request=request, uuid=uuid), place_of(scene)
+        try:
+            return _record(scene, path, request=request, uuid=uuid), place_of(scene)
+        except BadRequest:
+            if scene.find(path, Kind.FILESET)[0] is not None:
+                raise exists(path, Kind.FILESET) from None  # clients ask whether it is there by making it
+            raise
 
     record, place = await ctx.read(scope, decide)
     if not record.external:
@@ -103,14 +108,17 @@ async def fileset_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
 
 def fileset_delete(tx: Tx, permit: Permit[LeafDrop]) -> None:
     """Drop the fileset; where nothing is kept, its files go now."""
-    command = permit.command
-    held = tx.nodes.confirm(command.node)
+    fileset_bury(tx, tx.nodes.confirm(permit.command.node), keep_ms=permit.command.keep_ms)
+
+
+def fileset_bury(tx: Tx, held: Node, *, keep_ms: int) -> None:
+    """Drop a fileset that was confirmed, in a transaction."""
     managed = not cast("FilesetRecord", held.record).external
-    if not command.keep_ms:
+    if not keep_ms:
         places_release(tx, held.id)
         if managed:
             fileset_purge_later(tx, catalog=held.zone, fileset=held.id)
-    tx.nodes.drop(held, keep_ms=command.keep_ms, purges=managed)
+    tx.nodes.drop(held, keep_ms=keep_ms, purges=managed)
 
 
 def _record(scene: Scene, path: Levels, *, request: FilesetRequest, uuid: str) -> FilesetRecord:

@@ -20,7 +20,7 @@ from limnos.files import (
     place_key,
     refuse_alias,
 )
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, OutsideRoots
 from limnos.model.kinds import FEDERATED, FILESET_PROVIDER, TABLE_FORMATS
 from limnos.services.place_rules import Relation, relation_of
 
@@ -87,7 +87,16 @@ class Place(NamedTuple):
             raise BadRequest(f"Location {location} is set aside for what is shown of restricted tables: choose another")
         if not self.roots:
             self.allowed.check_root(self.warehouse or "/")
-        check_within(location, self.roots)
+        try:
+            check_within(location, self.roots)
+        except OutsideRoots as error:
+            if self.allowed.covers(location):
+                raise
+            raise OutsideRoots(
+                f"{error.message} The server does not allow it either: it has to be started with --allow-root {normalise(location)}"
+                " (setting storage.allowed_roots).",
+                location=location,
+            ) from error
         self.allowed.check_root(location)
 
 

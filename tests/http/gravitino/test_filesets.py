@@ -301,3 +301,24 @@ def test_topics(node: Node) -> None:
     assert listed == [{"namespace": ["lake", "bus", "default"], "name": "t"}]
     assert dropped == [True, False]
     assert node.get(f"{topics}/t")["type"] == "NoSuchTopicException"
+
+
+def test_a_taken_name_is_told_before_its_place(files: Node) -> None:
+    """409 with Gravitino's exception, wherever the new one would lie; who may not make filesets is refused as ever."""
+    made = make(files)
+
+    for place in ("file:///elsewhere", made["storageLocation"]):
+        body = {"name": "f", "type": "external", "storageLocation": place}
+        taken = files.post(FILESETS, body)
+        assert (taken.status, taken["type"]) == (409, "FilesetAlreadyExistsException"), taken.body
+        assert files.post(FILESETS, body, user="ana").status == 403
+
+
+def test_an_external_fileset_elsewhere_is_told_what_lets_it(files: Node, tmp_path: Path) -> None:
+    """Both what the catalog's owner sets and what the server is started with, in one answer."""
+    body = {"name": "e", "type": "external", "storageLocation": f"file://{tmp_path}/far"}
+    answer = files.post(FILESETS, body)
+
+    assert answer.status == 400
+    assert "property 'allowed-locations'" in str(answer["message"])
+    assert f"--allow-root file://{tmp_path}/far (setting storage.allowed_roots)" in str(answer["message"])

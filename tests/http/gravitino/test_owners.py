@@ -50,7 +50,7 @@ def test_group_owns(filled: Node) -> None:
     "path, body, expected",
     [
         ("schema/main.none", {"name": "ana", "type": "USER"}, (404, 1003, "NoSuchMetadataObjectException")),
-        ("catalog/none", {"name": "ana", "type": "USER"}, (404, 1003, "NoSuchCatalogException")),
+        ("catalog/none", {"name": "ana", "type": "USER"}, (404, 1003, "NoSuchMetadataObjectException")),
         ("metalake/other", {"name": "ana", "type": "USER"}, (404, 1003, "NoSuchMetadataObjectException")),
         ("role/none", {"name": "ana", "type": "USER"}, (404, 1003, "NoSuchRoleException")),
         ("catalog/main", {"name": "none", "type": "USER"}, (404, 1003, "NoSuchUserException")),

@@ -6,6 +6,7 @@ import pytest
 
 from limnos.services import catalogs
 from tests.http.driver import API, Answer, Node, grant
+from tests.http.lance.wire import declare, make_space
 
 ALL = f"{API}/lake/catalogs/main/schemas"
 
@@ -320,6 +321,25 @@ def test_cascade_is_refused_by_name(node: Node) -> None:
     assert told(refused) == (400, 1001, "IllegalArgumentException")
     assert "cascade" in str(refused["message"])
     assert accepted["dropped"] is True
+
+
+def test_a_cascade_drops_what_is_in_the_schema(node: Node) -> None:
+    """Models and Lance tables go with their schema; a schema that is not there is no failure, as without the parameter."""
+    schemas = f"{API}/lake/catalogs/m/schemas"
+    node.done("POST", f"{API}/lake/catalogs", {"name": "m", "type": "model"})
+    node.done("POST", schemas, {"name": "s"})
+    node.done("POST", f"{schemas}/s/models", {"name": "x"})
+    node.done("POST", f"{API}/lake/catalogs", {"name": "l", "type": "RELATIONAL", "provider": "lakehouse-generic"})
+    make_space(node, "l", "a")
+    declare(node, "l", "a", "t")
+
+    refused = node.delete(f"{schemas}/s")
+    gone = [node.delete(f"{schemas}/s?cascade=True")["dropped"] for _ in range(2)]
+    lance = node.delete(f"{API}/lake/catalogs/l/schemas/a?cascade=true")["dropped"]
+
+    assert told(refused)[0] == 409
+    assert (gone, lance) == ([True, False], True)
+    assert node.get(f"{schemas}")["identifiers"] == []
 
 
 def test_dropping_in_a_missing_catalog_is_404(node: Node) -> None:

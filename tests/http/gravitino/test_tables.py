@@ -194,3 +194,16 @@ def test_rights_on_lance_tables_are_those_of_the_tree(lake: Node) -> None:
         each.write_bytes(b"broken")
     told = lake.get(f"{LANCE}/ml/tables/docs")
     assert (told.status, told["code"]) == (409, 1002)
+
+
+def test_a_format_is_refused_by_what_the_catalog_holds(lake: Node) -> None:
+    """A Lance catalog says that it holds Lance tables and who makes them; an Iceberg catalog that it holds Iceberg's."""
+    make_space(lake, "lance", "a")
+    lake.done("POST", MAIN, {"name": "a"})
+    body = {"name": "t", "columns": [{"name": "id", "type": "long"}], "properties": {"format": "lance"}}
+
+    of_lance, of_iceberg = lake.post(f"{LANCE}/a/tables", body), lake.post(f"{MAIN}/a/tables", body)
+
+    assert (of_lance.status, of_iceberg.status) == (400, 400)
+    assert "Catalog lance holds Lance tables, which are made over Lance REST" in str(of_lance["message"])
+    assert "This catalog holds Iceberg tables: leave format lance out" in str(of_iceberg["message"])

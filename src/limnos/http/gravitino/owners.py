@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
-from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.told import Body, absent_as_object, names_of, told, told_body
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
@@ -35,7 +35,8 @@ class OwnerSet(Body, frozen=True):
 async def owner_load(request: Request, ctx: Context) -> Response:
     """Answer who owns an object; nothing for what nobody owns."""
     metalake, kind, full_name = names_of(request)
-    found = await owners.owner_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
+    with absent_as_object():
+        found = await owners.owner_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
     return ok() if found is None else ok(owner=dto.owner(found))
 
 
@@ -45,9 +46,10 @@ async def owner_set(request: Request, ctx: Context, body: OwnerSet) -> Response:
     owner_kind = _KINDS.get(body.type.lower())
     if owner_kind is None:
         raise BadRequest(f"An owner is a USER or a GROUP, not a {body.type}")
-    await owners.owner_set(
-        ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name, owner_kind=owner_kind, owner=body.name
-    )
+    with absent_as_object():
+        await owners.owner_set(
+            ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name, owner_kind=owner_kind, owner=body.name
+        )
     return ok(set=True)
 
 

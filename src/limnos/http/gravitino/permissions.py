@@ -12,9 +12,9 @@ from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.securables import PrivilegeBody, SecurableObject, role_json, wish_of, wishes_of
-from limnos.http.gravitino.told import Body, names_of, told_body
+from limnos.http.gravitino.told import Body, absent_as_object, names_of, told_body
 from limnos.http.routing import Route
-from limnos.model.errors import BadRequest, NotFound
+from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services import grants
 
@@ -59,7 +59,7 @@ async def privileges_change(request: Request, ctx: Context, body: Privileges, *,
     metalake, role, kind, full_name = names_of(request)
     if not body.privileges:
         raise BadRequest("The list privileges is empty: name at least one privilege")
-    try:
+    with absent_as_object():
         found = await grants.privileges_grant(
             ctx,
             metalake=metalake,
@@ -67,10 +67,6 @@ async def privileges_change(request: Request, ctx: Context, body: Privileges, *,
             wish=wish_of(kind, full_name, body.privileges),
             grants_them=grants_them,
         )
-    except NotFound as error:
-        if error.kind != "catalog":
-            raise
-        raise NotFound(error.message, kind="object") from error  # clients expect one exception for every kind of object
     return ok(role=await role_json(ctx, found))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.securables import SecurableObject, role_json, wishes_of
-from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.told import Body, absent_as_object, names_of, told, told_body
 from limnos.http.parameters import PAGING
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
@@ -74,7 +74,8 @@ async def role_drop(request: Request, ctx: Context) -> Response:
 async def object_roles(request: Request, ctx: Context) -> Response:
     """Answer the names of the roles that grant something on an object, of those that the caller may load."""
     metalake, kind, full_name = names_of(request)
-    names = await roles.roles_on_object(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
+    with absent_as_object():
+        names = await roles.roles_on_object(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
     return ok(names=names)
 
 

@@ -20,6 +20,7 @@ from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
 from limnos.names.path import check_gravitino_name
 from limnos.services import namespaces, source_schemas
+from limnos.services.cascades import namespace_drop_all
 from limnos.services.lance_roots import require_own, root_is_shown, stands_for_catalog
 from limnos.services.lance_sights import Sight, contents, properties_in, sight_of, spaces_in
 from limnos.services.objects import codec_of
@@ -195,14 +196,20 @@ def _without_comment(edits: Edits) -> Edits:
 
 
 async def schema_drop(request: Request, ctx: Context) -> Response:
-    """Drop an empty schema; a missing one is no failure. Nothing is ever dropped with what lies in it."""
+    """Drop an empty schema, or with `cascade` its content too, where the provider does that; a missing one is no failure."""
     metalake, catalog, name = names_of(request)
-    if request.query_flag("cascade"):
-        raise BadRequest("Parameter cascade is not supported: drop what is in the schema first, then the schema itself")
+    cascade = request.query_flag("cascade")
     scope = Scope(metalake, catalog)
     levels, sourced = await _changed_levels(ctx, scope, name=name)
     try:
-        if sourced:
+        if cascade and not sourced:
+            await namespace_drop_all(ctx, scope, levels=levels)
+        elif cascade:
+            raise BadRequest(
+                "Parameter cascade is not supported for catalogs of other systems, so nothing was dropped: drop what is in"
+                " the schema first, then the schema itself"
+            )
+        elif sourced:
             await source_schemas.schema_drop(ctx, scope, path=levels)
         else:
             await namespaces.namespace_drop(ctx, scope, levels=levels)

@@ -170,8 +170,8 @@ async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> 
     if sourced:
         made = await source_tables.table_create(ctx, place.scope, path=path, asked=told)
         return ok(table=_source_table(made, name=body.name))
+    user = await ctx.read(place.scope, lambda scene: _maker(scene, path))  # first: what the catalog holds is known then
     wanted = wanted_of(told)
-    user = await ctx.read(place.scope, lambda scene: _maker(scene, path))
     asked = TableRequest(
         check_gravitino_name(body.name, kind="TABLE"), wanted.location, wanted.schema, wanted.partition_spec, wanted.write_order,
         wanted.properties,

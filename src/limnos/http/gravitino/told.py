@@ -7,18 +7,19 @@ May import `model`, `names`, `services`, this package and the shared modules of 
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
 from limnos.http.gravitino.errors import SUBJECT, UnknownVersion
 from limnos.http.request import Request
-from limnos.model.errors import IllegalName, LimnosError, Unsupported
+from limnos.model.errors import IllegalName, LimnosError, NotFound, Unsupported
 from limnos.names.errors import InvalidName
 from limnos.names.percent import unquote_form, unquote_once_if_encoded
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterator
 
     from limnos.http.application import Handler
     from limnos.http.response import Response
@@ -35,6 +36,17 @@ _ACCESS_OFF = (
 
 class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A request body: unknown fields are refused, as Gravitino's server does."""
+
+
+@contextmanager
+def absent_as_object() -> Iterator[None]:
+    """Answer NoSuchMetadataObjectException where a catalog is missing: clients expect it for every kind of securable object."""
+    try:
+        yield
+    except NotFound as error:
+        if error.kind != "catalog":
+            raise
+        raise NotFound(error.message, kind="object") from error
 
 
 class NamedBody(Body, frozen=True):
