@@ -88,6 +88,11 @@ class LogicalCodec:
         self._check_free(check_part(part))
         return part
 
+    @property
+    def holds_separator(self) -> bool:
+        """Whether the separator is a character like others in names of the catalog."""
+        return not self.nested and self.policy == "unrestricted"
+
     def check_namespace(self, levels: Levels) -> Levels:
         """A whole namespace, for creates and moves in any spelling. Raises InvalidName, also for nesting in a flat catalog."""
         for part in self._check_depth(levels):
@@ -153,7 +158,7 @@ class LogicalCodec:
             ) from None
 
     def _check_free(self, part: str) -> None:
-        if self.separator not in part or (not self.nested and self.policy == "unrestricted"):
+        if self.separator not in part or self.holds_separator:
             return
         raise InvalidName(
             "separator-in-part",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
+from limnos.config.settings import Names
 from limnos.services import catalogs
-from tests.http.driver import API, Answer, Node, grant
+from tests.http.driver import API, Answer, Node, grant, node_at
 from tests.http.lance.wire import declare, make_space
 
 ALL = f"{API}/lake/catalogs/main/schemas"
@@ -340,6 +344,21 @@ def test_a_cascade_drops_what_is_in_the_schema(node: Node) -> None:
     assert told(refused)[0] == 409
     assert (gone, lance) == ([True, False], True)
     assert node.get(f"{schemas}")["identifiers"] == []
+
+
+def test_a_flat_catalogs_names_may_hold_the_separator(fresh: Callable[[str], Path]) -> None:
+    """Under `unrestricted`, as Iceberg REST takes them; other characters are refused as ever."""
+    with node_at(fresh("data"), names=Names(separator_policy="unrestricted")) as node:
+        flat = {"name": "flat", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {"nested-namespaces": "false"}}  # fmt: skip
+        node.done("POST", f"{API}/lake/catalogs", flat)
+        schemas = f"{API}/lake/catalogs/flat/schemas"
+        made = node.done("POST", schemas, {"name": "a:b"})["schema"]["name"]
+        loaded = node.done("GET", f"{schemas}/a%3Ab")["schema"]["name"]
+        refused = node.post(schemas, {"name": "a:b c"})
+        iceberg = node.done("GET", "/iceberg/v1/lake.flat/namespaces")["namespaces"]
+
+    assert (made, loaded, iceberg) == ("a:b", "a:b", [["a:b"]])
+    assert told(refused) == (400, 1001, "IllegalArgumentException")
 
 
 def test_dropping_in_a_missing_catalog_is_404(node: Node) -> None:

@@ -221,4 +221,4 @@ def test_a_tables_name_is_no_namespaces(node: Node) -> None:
     for _ in range(2):  # before and after the name is cached
         answer = node.post(f"{space('lance', 't')}/create", {})
         assert told(answer) == (409, 2)
-        assert "Table already exists: t" in answer.json()["detail"]
+        assert "Table already exists: lance.t" in answer.json()["detail"]

@@ -181,5 +181,5 @@ def test_a_failure_says_what_it_is_about(node: Node) -> None:
     answer = node.post(f"{space('lance', 'x')}/describe", {})
 
     body = json.loads(answer.body)
-    assert (body["error"], body["detail"]) == ("x", "Namespace does not exist: x")
+    assert (body["error"], body["detail"]) == ("lance.x", "Namespace does not exist: lance.x")
     assert body["instance"] == answer.headers["x-request-id"]

@@ -28,6 +28,17 @@ def test_each_event_is_one_line_of_json() -> None:
     ]
 
 
+def test_a_broken_rule_is_told_once() -> None:
+    """The message of a step that its rules end has each of them; a warning stands below it."""
+    lines: list[str] = []
+    told = ["price > 0: 1 of 561 rows (0.2%) break it", "id: 2 of 561 rows (0.4%) break it", "name: 3 of 561 rows"]
+    findings = tuple({"held": False, "message": each} for each in told)
+
+    plain_lines(lines.append)(Event(run="r", step="b", state="failed", message="; ".join(told[:2]), findings=findings))
+
+    assert lines == [f"FAILED  b\n        {told[0]}; {told[1]}\n        {told[2]}"]
+
+
 def test_plain_lines_leave_out_how_far_spark_is() -> None:
     """A log has a line per change; broken rules stand below their step."""
     lines: list[str] = []

@@ -5,6 +5,7 @@ May import `access`, `model`, `names`, `services` and this package.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -123,9 +124,20 @@ async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> R
         made = await source_schemas.schema_create(ctx, scope, path=levels, comment=comment, properties=properties)
         return ok(schema=_source_schema(made, codec.join(levels)))
     node, _ = await namespaces.namespace_create(
-        ctx, scope, levels=levels, comment=comment, properties=properties, check=check_gravitino_name
+        ctx, scope, levels=levels, comment=comment, properties=properties, check=partial(_check_new_name, codec)
     )
     return ok(schema=dto.schema(node, codec.join(levels)))
+
+
+def _check_new_name(codec: LogicalCodec, part: str) -> str:
+    """Check a part by Gravitino's pattern; where names hold the separator, as any other character of the pattern. Raises InvalidName."""
+    if not codec.holds_separator:
+        return check_gravitino_name(part)
+    try:
+        check_gravitino_name(part.replace(codec.separator, "_"))
+    except InvalidName:
+        return check_gravitino_name(part)  # says it of the name itself
+    return part
 
 
 def _source_schema(found: source_schemas.Loaded, name: str) -> dict[str, object]:

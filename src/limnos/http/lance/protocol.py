@@ -5,7 +5,8 @@ May import `access` for names of actions, `services`, `model`, `names`, this pac
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from limnos.access.actions import Action
 from limnos.http.lance import batches, changes, indices, namespaces, queries, references, rows, tables, versions
@@ -13,7 +14,7 @@ from limnos.http.lance.errors import error_response
 from limnos.http.lance.idents import is_remote, place_of
 from limnos.http.lance.unserved import unserved
 from limnos.http.routing import H, Route, Router
-from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, NotFound
 from limnos.model.kinds import Kind
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.model.errors import LimnosError
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
     from limnos.services.context import Context
@@ -37,6 +37,10 @@ OWN_PARAMETERS: Final = ("delimiter", "metalake")
 DESCRIBE_FLAGS: Final = ("with_table_uri", "load_detailed_metadata", "check_declared")
 """Flags that the generated clients (lance_namespace_urllib3_client, lance-namespace-apache-client) send with each description. The same
 flags in the body decide."""
+
+NamedError = TypeVar("NamedError", NotFound, AlreadyExists)
+_BELOW: Final = re.compile("(?:Namespace|Table|View)(?: with same name)? (?:does not exist|already exists): ")
+"""How messages begin that end with a name below its catalog."""
 
 _SPACE, _TABLE, _TRANSACTION = "/namespace/{namespace_id}", "/table/{table_id}", "/transaction/{transaction_id}"
 _QUICK: tuple[Route[Handler], ...] = (
@@ -185,13 +189,25 @@ def _plainly(handler: Handler) -> Handler:
         except NotFound as error:
             if error.kind == "column" and is_remote(request):
                 raise BadRequest(error.message) from error
-            raise
+            raise _with_catalog(error, request, ctx) from None
         except AlreadyExists as error:
             if error.kind in _TAKEN and is_remote(request):
                 raise BadRequest(f"{error.kind.capitalize()} {error.message} is there already") from error
-            raise
+            raise _with_catalog(error, request, ctx) from None
 
     return answer
+
+
+def _with_catalog(error: NamedError, request: Request, ctx: Context) -> NamedError:
+    """Put the catalog before a name below it, as the request's identifier has it: for Lance a catalog is the first namespace."""
+    found = _BELOW.match(error.message)
+    try:
+        path = place_of(request, ctx).path
+    except LimnosError:
+        return error
+    if found is None or not path:
+        return error
+    return error.with_message(f"{found[0]}{path[0]}.{error.message[found.end() :]}")
 
 
 def _rootless(routes: Iterable[Route[Handler]]) -> tuple[Route[Handler], ...]:

@@ -131,8 +131,7 @@ class _Work:
         outcome = self._outcome()
         bad = [finding for finding in outcome.findings if broken([finding])]
         if bad:
-            words = "; ".join(f"{finding.rule}: {finding.message}" for finding in bad)
-            raise DataBroken(words, outcome=outcome, broken=bad)
+            raise DataBroken("; ".join(finding.message for finding in bad), outcome=outcome, broken=bad)
         return outcome
 
     def _write_watched(self, rules: RowRules, inputs: Inputs) -> None:

@@ -76,7 +76,8 @@ def line_of(event: Event) -> str:
     lines = ["  ".join(parts)]
     if event.message:
         lines.append(f"        {event.message}")
-    lines += [f"        {each['message']}" for each in event.findings if not each.get("held") and each.get("message")]
+    broken = [str(each["message"]) for each in event.findings if not each.get("held") and each.get("message")]
+    lines += [f"        {words}" for words in broken if words not in (event.message or "").split("; ")]
     return "\n".join(dict.fromkeys(lines))
 
 
