@@ -21,6 +21,7 @@ from limnos.telemetry import worker
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from prometheus_client import ProcessCollector
     from prometheus_client.metrics_core import Metric as Family
 
 Key = tuple[str | int, ...]
@@ -51,11 +52,15 @@ class Registry:
     def collect(self) -> Iterator[Family]:
         """Give every metric as prometheus-client wants it."""
         for metric in self.all():
-            family = metric.family()
-            if worker.number is not None:
-                mine = {"worker": str(worker.number)}
-                family.samples = [sample._replace(labels={**sample.labels, **mine}) for sample in family.samples]
-            yield family
+            yield _of_worker(metric.family())
+
+
+def _of_worker(family: Family) -> Family:
+    """Add the worker's number to what it counted, where there are several."""
+    if worker.number is not None:
+        mine = {"worker": str(worker.number)}
+        family.samples = [sample._replace(labels={**sample.labels, **mine}) for sample in family.samples]
+    return family
 
 
 REGISTRY: Final = Registry()
@@ -151,11 +156,25 @@ def all_metrics() -> tuple[Counter | Gauge | Histogram, ...]:
 
 def render(registry: Registry = REGISTRY) -> bytes:
     """Render every metric in Prometheus' text format (version 0.0.4, UTF-8)."""
-    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
     collectors = CollectorRegistry(auto_describe=False)
     collectors.register(registry)
+    if registry is REGISTRY:
+        collectors.register(_Process(ProcessCollector(registry=None)))
     return generate_latest(collectors)
+
+
+class _Process:
+    """The metrics of this process by its operating system (`process_resident_memory_bytes` and others), told of its worker."""
+
+    def __init__(self, collector: ProcessCollector) -> None:
+        self._collector = collector
+
+    def collect(self) -> Iterator[Family]:
+        """Give every metric as prometheus-client wants it; none where there is no /proc."""
+        for family in self._collector.collect():
+            yield _of_worker(family)
 
 
 def _texts(key: Iterable[str | int]) -> list[str]:

@@ -1,21 +1,10 @@
-"""What lies at the root: the first page, health, metrics, public settings; and who the caller is."""
+"""What lies at the root: health, metrics, public settings; and who the caller is."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.http.driver import OWN, Node
-
-
-def test_first_page_says_what_is_where(node: Node) -> None:
-    """The root answers anyone with the addresses of the protocols, as plain text."""
-    answer = node.get("/", user=None)
-
-    assert answer.status == 200
-    assert answer.headers["content-type"].startswith("text/plain")
-    assert all(
-        word in answer.body.decode() for word in ("/iceberg", "/lance", "/query/service", "/api", OWN, "/metrics")
-    )
 
 
 @pytest.mark.parametrize("path", ["/health", "/health.html", "/health/live", "/health/ready"])
@@ -50,6 +39,17 @@ def test_metrics_count_requests(node: Node) -> None:
 
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert b'limnos_requests_total{operation="get-version",protocol="gravitino",status="200"}' in answer.body
+
+
+def test_metrics_of_the_process_have_prometheus_names(node: Node) -> None:
+    """What boards of other programs show: memory, CPU, open files, start."""
+    lines = node.get("/metrics", user=None).body.decode().splitlines()
+
+    found = {line.split()[0]: float(line.split()[1]) for line in lines if line.startswith("process_")}
+    assert found["process_resident_memory_bytes"] > 1 << 20
+    assert found["process_open_fds"] > 2
+    assert found["process_start_time_seconds"] > 1e9
+    assert "process_cpu_seconds_total" in found
 
 
 def test_configs_are_flat_and_public(node: Node, open_node: Node) -> None:

@@ -19,6 +19,7 @@ from limnos.http.admin import (
     logins,
     moves,
     nesting,
+    pages,
     pipelines,
     protection,
     reports,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
 
 _MODULES = (
+    pages,
     service,
     changes,
     exchange,
@@ -97,7 +99,7 @@ class AdminProtocol:
     """Limnos' own API, and what lies at the root."""
 
     name = "admin"
-    anonymous = service.ANONYMOUS | logins.ANONYMOUS
+    anonymous = service.ANONYMOUS | pages.ANONYMOUS | logins.ANONYMOUS
 
     def __init__(self) -> None:
         routes = [route for module in _MODULES for route in module.ROUTES]

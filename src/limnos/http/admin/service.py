@@ -1,4 +1,4 @@
-"""What lies at the root: a first page, health, metrics, the settings that everyone may know; and who the caller is.
+"""What lies at the root: health, metrics, the settings that everyone may know; and who the caller is. Pages stand in `pages`.
 
 May import `services`, `access`, `telemetry` and the shared modules of `limnos.http`.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos import __version__
 from limnos.http import health
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
@@ -20,24 +19,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.services.context import Context
 
-_TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
-_FIRST_PAGE = f"""Limnos {__version__}: one governed tree of names for lakehouse data.
-
-  /iceberg        Iceberg REST (Spark, PyIceberg, DuckDB, Trino): the catalog's uri, with warehouse=<catalog>
-  /lance          Lance REST Namespace (LanceDB, Lance's Spark connector): the namespace's uri
-  /query/service  SQL++ (AsterixDB's query service)
-  /api            Gravitino REST (Gravitino's clients): their server uri is this page's
-  /api/limnos/v1  what no protocol offers: moves, group members, tokens, explanations
-  /configs        settings that clients may know
-  /health         UP, or what is down
-  /metrics        metrics for Prometheus
-""".encode()
-
-
-async def first_page(_request: Request, _ctx: Context) -> Response:
-    """Say what is where."""
-    return Response(200, _FIRST_PAGE, (_TEXT,))
 
 
 async def metrics_render(_request: Request, _ctx: Context) -> Response:
@@ -74,7 +56,6 @@ async def whoami(_request: Request, ctx: Context) -> Response:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/", first_page, "first-page"),
     Route("GET", "/health", health.health, "health"),
     Route("GET", "/health.html", health.health, "health-html"),
     Route("GET", "/health/live", health.live, "health-live"),

@@ -1,0 +1,146 @@
+"""What lies at the root for people and tools: a first page as plain text or HTML, and the wire contracts as one OpenAPI document.
+
+May import the shared modules of `limnos.http`. Knows no resource; the contracts are the committed documents of openapi/, which a wheel
+holds too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+import limnos
+from limnos import __version__
+from limnos.http.response import JSON, Response
+from limnos.http.routing import Route
+from limnos.model.errors import NotFound
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+
+_TITLE: Final = f"Limnos {__version__}: one governed tree of names for lakehouse data."
+_ROOTS: Final = (
+    ("/iceberg", "/iceberg/v1/config", "Iceberg REST (Spark, PyIceberg, DuckDB, Trino): the catalog's uri, with warehouse=<catalog>"),
+    ("/lance", "", "Lance REST Namespace (LanceDB, Lance's Spark connector): the namespace's uri"),
+    ("/query/service", "", "SQL++ (AsterixDB's query service)"),
+    ("/api", "/api/version", "Gravitino REST (Gravitino's clients): their server uri is this page's"),
+    ("/api/limnos/v1", "/api/limnos/v1/whoami", "what no protocol offers: moves, group members, tokens, explanations"),
+    ("/openapi.json", "/openapi.json", "every operation, as OpenAPI"),
+    ("/configs", "/configs", "settings that clients may know"),
+    ("/health", "/health", "UP, or what is down"),
+    ("/metrics", "/metrics", "metrics for Prometheus"),
+)  # fmt: skip
+"""Each root with an address below it that answers a GET, and what it is for."""
+_VARY: Final = (b"vary", b"accept")
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+_HTML: Final = (b"content-type", b"text/html; charset=utf-8")
+_SAFE: Final = (
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+)
+_PAGE_TEXT: Final = "\n".join([_TITLE, "", *(f"  {root:<15} {words}" for root, _, words in _ROOTS), ""]).encode()
+
+
+def _row(root: str, link: str, words: str) -> str:
+    shown = f"<code>{escape(root)}</code>"
+    term = f'<a href="{escape(link)}">{shown}</a>' if link else shown
+    return f"<dt>{term}</dt><dd>{escape(words)}</dd>"
+
+
+_PAGE_HTML: Final = f"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Limnos</title></head>
+<body>
+<h1>Limnos</h1>
+<p>{escape(_TITLE)}</p>
+<dl>
+{chr(10).join(_row(*each) for each in _ROOTS)}
+</dl>
+<p>The manual is the folder <code>docs/</code> of the source; <code>limnos --help</code> lists the commands.</p>
+</body>
+</html>
+""".encode()
+CONTRACTS: Final = ("admin", "asterix", "gravitino", "iceberg", "lance")
+"""The committed documents, by protocol."""
+_FOLDERS: Final = (Path(limnos.__file__).parent / "openapi", Path(limnos.__file__).parents[2] / "openapi")
+"""Where they lie in a wheel, and in a checkout."""
+_PREFIXES: Final = (b'"#/components/schemas/', b'"#/components/responses/', b'"operationId": "')
+"""Before names that two protocols may have."""
+
+
+class Contract(NamedTuple):
+    """The document as it is sent, and its entity tag."""
+
+    body: bytes
+    etag: bytes
+
+
+async def first_page(request: Request, _ctx: Context) -> Response:
+    """Say what is where: as HTML to browsers, as plain text to everyone else."""
+    if b"text/html" in request.headers.get(b"accept", b"").lower():
+        return Response(200, _PAGE_HTML, (_HTML, _VARY, *_SAFE))
+    return Response(200, _PAGE_TEXT, (_TEXT, _VARY))
+
+
+async def openapi(request: Request, _ctx: Context) -> Response:
+    """Answer every operation of every protocol as one OpenAPI document; it changes with the release alone."""
+    found = contract()
+    headers = (JSON, (b"etag", found.etag), (b"cache-control", b"public, no-cache"))
+    asked = request.headers.get(b"if-none-match", b"")
+    if asked == b"*" or found.etag in [each.strip().removeprefix(b"W/") for each in asked.split(b",")]:
+        return Response(304, b"", headers[1:])
+    return Response(200, found.body, headers)
+
+
+@cache
+def contract() -> Contract:
+    """Join the committed documents. Raises NotFound for an installation without them.
+
+    Names of components and operations get their protocol's before them, as several protocols have an `Error` and a `load-table`.
+    """
+    folder = next((each for each in _FOLDERS if (each / f"{CONTRACTS[0]}.json").is_file()), None)
+    if folder is None:
+        raise NotFound("This installation has no OpenAPI documents: install the wheel anew", kind="route")
+    whole: dict[str, object] = {
+        "openapi": "3.1.0",
+        "info": {"title": "Limnos", "version": __version__, "description": "Every operation of every protocol."},
+        "servers": [{"url": "/"}],
+        "security": [],
+    }
+    paths: dict[str, object] = {}
+    components: dict[str, dict[str, object]] = {}
+    for protocol in CONTRACTS:
+        text = (folder / f"{protocol}.json").read_bytes()
+        for prefix in _PREFIXES:
+            text = text.replace(prefix, prefix + protocol.encode() + b".")
+        document = msgspec.json.decode(text, type=Document)
+        whole |= {"openapi": document.openapi, "security": document.security}
+        paths |= document.paths
+        for group, named in document.components.items():
+            own = "" if group == "securitySchemes" else f"{protocol}."
+            components.setdefault(group, {}).update({f"{own}{name}": value for name, value in named.items()})
+    body = msgspec.json.encode({**whole, "paths": paths, "components": components})
+    return Contract(body, b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode())
+
+
+class Document(msgspec.Struct):
+    """The parts of an OpenAPI document that are joined."""
+
+    openapi: str
+    security: list[object]
+    paths: dict[str, object]
+    components: dict[str, dict[str, object]]
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/", first_page, "first-page"),
+    Route("GET", "/openapi.json", openapi, "openapi"),
+)
+ANONYMOUS = frozenset(route.operation for route in ROUTES)

@@ -1,0 +1,65 @@
+"""The first page, for people and programs, and the wire contracts as one document."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from limnos.http.admin import pages
+from tests.http.driver import OWN, Node
+
+FOLDER = Path(__file__).parents[3] / "openapi"
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+def test_first_page_says_what_is_where(node: Node) -> None:
+    """The root answers anyone with the addresses of the protocols, as plain text."""
+    answer = node.get("/", user=None)
+
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert all(
+        word in answer.body.decode()
+        for word in ("/iceberg", "/lance", "/query/service", "/api", OWN, "/metrics", "/openapi.json")
+    )
+
+
+def test_a_browser_gets_links_that_answer(node: Node) -> None:
+    """HTML without scripts that names the same roots; each link is answered, without a credential."""
+    answer = node.get("/", user=None, accept=BROWSER)
+    text = answer.body.decode()
+
+    links = re.findall(r'href="([^"]+)"', text)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["vary"] == node.get("/", user=None).headers["vary"] == "accept"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "<script" not in text
+    assert "/openapi.json" in links
+    assert {link: node.get(link, user=None).status for link in links if "v1/config" not in link} == dict.fromkeys(
+        (link for link in links if "v1/config" not in link), 200
+    )
+
+
+def test_the_contracts_are_served_as_one_document(node: Node) -> None:
+    """Each path of each committed document is in it, references lead somewhere, no operation is named twice."""
+    answer = node.get("/openapi.json", user=None)
+    text, whole = answer.body.decode(), answer.json()
+
+    paths = {path for file in FOLDER.glob("*.json") for path in json.loads(file.read_text(encoding="utf-8"))["paths"]}
+    operations = re.findall(r'"operationId":"([^"]+)"', text)
+    assert {file.stem for file in FOLDER.glob("*.json")} == set(pages.CONTRACTS)
+    assert set(whole["paths"]) == paths
+    assert len(operations) == len(set(operations)) >= len(paths)
+    for group, name in set(re.findall(r'"#/components/(\w+)/([^"]+)"', text)):
+        assert name in whole["components"][group]
+
+
+def test_the_document_is_asked_for_again_by_its_tag(node: Node) -> None:
+    """304 while it is the same; any cache may keep it, and asks first."""
+    first = node.get("/openapi.json", user=None)
+    again = node.get("/openapi.json", user=None, if_none_match=f'"x", {first.headers["etag"]}')
+
+    assert first.headers["cache-control"] == "public, no-cache"
+    assert (again.status, again.body, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    assert node.get("/openapi.json", user=None, if_none_match='"x"').status == 200
