@@ -18,6 +18,7 @@ from limnos.cli import failures
 from limnos.cli.hidden import secrets_given
 from limnos.cli.hints import Typed
 from limnos.cli.output import Format, format_of
+from limnos.cli.words import command_first, misspelt_variables
 from limnos.model.secrets import hide_secrets
 
 COMMANDS = {
@@ -147,9 +148,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code (see `failures.ExitCode`)."""
     tokens = list(sys.argv[1:] if argv is None else argv)
     shape = format_of(tokens, os.environ, terminal=sys.stdout.isatty())
+    for warning in misspelt_variables(os.environ):
+        print(f"warning: {warning}", file=sys.stderr)
     try:
-        result = build(tokens[0] if tokens else None)(
-            tokens, exit_on_error=False, print_error=False, result_action="return_value"
+        tree = build(tokens[0] if tokens else None)
+        result = tree(
+            command_first(tokens, tree),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
         )
         sys.stdout.flush()
     except BrokenPipeError:

@@ -1,6 +1,6 @@
 """What lies at the root for people and tools: a first page as plain text or HTML, and the wire contracts as one OpenAPI document.
 
-May import the shared modules of `limnos.http`. Knows no resource; the contracts are the committed documents of openapi/, which a wheel
+May import `model`, `services` and the shared modules of `limnos.http`. Knows no resource; the contracts are the committed documents of openapi/, which a wheel
 holds too.
 """
 
@@ -48,7 +48,7 @@ _SAFE: Final = (
 _PAGE_TEXT: Final = "\n".join([_TITLE, "", *(f"  {root:<15} {words}" for root, _, words in _ROOTS), ""]).encode()
 
 
-def _row(root: str, link: str, words: str) -> str:
+def _row(root: str, link: str, *, words: str) -> str:
     shown = f"<code>{escape(root)}</code>"
     term = f'<a href="{escape(link)}">{shown}</a>' if link else shown
     return f"<dt>{term}</dt><dd>{escape(words)}</dd>"
@@ -61,7 +61,7 @@ _PAGE_HTML: Final = f"""<!doctype html>
 <h1>Limnos</h1>
 <p>{escape(_TITLE)}</p>
 <dl>
-{chr(10).join(_row(*each) for each in _ROOTS)}
+{chr(10).join(_row(root, link, words=words) for root, link, words in _ROOTS)}
 </dl>
 <p>The manual is the folder <code>docs/</code> of the source; <code>limnos --help</code> lists the commands.</p>
 </body>

@@ -189,16 +189,16 @@ def _plainly(handler: Handler) -> Handler:
         except NotFound as error:
             if error.kind == "column" and is_remote(request):
                 raise BadRequest(error.message) from error
-            raise _with_catalog(error, request, ctx) from None
+            raise _with_catalog(error, request, ctx=ctx) from None
         except AlreadyExists as error:
             if error.kind in _TAKEN and is_remote(request):
                 raise BadRequest(f"{error.kind.capitalize()} {error.message} is there already") from error
-            raise _with_catalog(error, request, ctx) from None
+            raise _with_catalog(error, request, ctx=ctx) from None
 
     return answer
 
 
-def _with_catalog(error: NamedError, request: Request, ctx: Context) -> NamedError:
+def _with_catalog(error: NamedError, request: Request, *, ctx: Context) -> NamedError:
     """Put the catalog before a name below it, as the request's identifier has it: for Lance a catalog is the first namespace."""
     found = _BELOW.match(error.message)
     try:
