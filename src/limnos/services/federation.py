@@ -6,15 +6,14 @@ here. As everywhere with sources, access is the tree's alone, and what is there 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.services.shadows import require_there, seek, shadow_make, stand_in
-from limnos.services.source_moves import moving, shadow_follow
-from limnos.services.source_objects import Seen, above_of, leaves_seen, refuse_protected, shadow_drop
+from limnos.services.shadows import making, require_there, seek, shadow_made, stand_in
+from limnos.services.source_moves import following, shadow_followed
+from limnos.services.source_objects import Seen, above_of, dropping, leaves_seen, refuse_protected, shadow_dropped
 from limnos.services.source_schemas import schemas_seen
 from limnos.services.sources import ask, origin_of
 from limnos.sources.connectors.capabilities import Names, with_rest
@@ -23,11 +22,12 @@ from limnos.sources.connectors.registry import NEVER, TO_READERS, VENDED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.model.decisions import Chain, Decision
+    from limnos.model.decisions import Chain
+    from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scene, Scope
-    from limnos.services.shadows import Sought
+    from limnos.services.shadows import ShadowCreate, Sought
     from limnos.services.sources import Origin
     from limnos.sources.connectors.capabilities import Call, Reply
 
@@ -128,70 +128,65 @@ async def made(
     `thing.action` is done to what it lies in.
     """
 
-    def may(scene: Scene, _chain: Chain = ()) -> Decision:
-        return scene.require(thing.action, above_of(scene, thing.path))
-
-    def decide(scene: Scene) -> tuple[Lent, bool]:
+    def decide(scene: Scene) -> tuple[Lent, bool, Permit[ShadowCreate]]:
         scene.require_in_use()
-        may(scene)
+        permit = _making(scene, thing.kind, path=thing.path, action=thing.action)
         node, chain = stand_in(scene, thing.kind, path=thing.path)
         if overwrites:
             scene.require(Action.TABLE_DROP, chain)
         origin = origin_of(scene)
-        return Lent(origin, origin.properties.get(VENDED, NEVER) != NEVER), node is not None  # its maker will own it
+        return (
+            Lent(origin, origin.properties.get(VENDED, NEVER) != NEVER),
+            node is not None,
+            permit,
+        )  # its maker will own it
 
-    lent, has_shadow = await ctx.read(scope, decide)
+    lent, has_shadow, permit = await ctx.read(scope, decide)
     if vending is None or not lent.vends:
         lent = lent._replace(vends=False)
     reply = await _ask(ctx, lent.origin, call=vending if vending is not None and lent.vends else call)
     if not stages and not (overwrites and has_shadow):
-        await shadow_make(ctx, scope, kind=thing.kind, path=thing.path, allowed=may, made_here=True)
+        await shadow_made(ctx, permit)
     return reply, lent
 
 
 async def dropped(ctx: Context, scope: Scope, *, thing: Thing, call: Call) -> Reply:
     """Pass on a request that takes something away, and drop what stood for it. Raises Protected, Forbidden."""
-    sought = await ctx.read(scope, lambda scene: _seek(scene, thing))
+    sought, permit = await ctx.read(scope, lambda scene: dropping(scene, _seek(scene, thing)))
     await require_there(ctx, sought)
     await refuse_protected(ctx, sought)
     reply = await _ask(ctx, sought.origin, call=call)
-    await shadow_drop(ctx, scope, sought=sought, action=thing.action)
+    await shadow_dropped(ctx, permit)
     return reply
 
 
 async def moved(ctx: Context, scope: Scope, *, kind: Kind, target: Levels, call: Call) -> None:
     """Pass on another name or namespace of a table or view; what stands for it follows."""
-    found = await ctx.read(scope, lambda scene: moving(scene, kind, source=call.path, target=target))
-    await _ask(ctx, found.sought.origin, call=call)
-    await shadow_follow(ctx, scope, kind=kind, source=call.path, target=target)
+    sought, permit = await ctx.read(scope, lambda scene: following(scene, kind, source=call.path, target=target))
+    await _ask(ctx, sought.origin, call=call)
+    await shadow_followed(ctx, permit)
 
 
 async def committed(ctx: Context, scope: Scope, *, changes: Sequence[Change], call: Call) -> Reply:
     """Pass on commits to one or several tables, all decided at one moment; who makes a table owns it."""
 
-    def decide(scene: Scene) -> Origin:
+    def decide(scene: Scene) -> tuple[Origin, list[Permit[ShadowCreate]]]:
         scene.require_in_use()
         for change in changes:
             _require_commit(scene, change)
-        return origin_of(scene)
+        news = [each.path for each in changes if each.makes]
+        permits = [_making(scene, Kind.TABLE, path=path, action=Action.TABLE_CREATE) for path in news]
+        return origin_of(scene), permits
 
-    origin = await ctx.read(scope, decide)
+    origin, permits = await ctx.read(scope, decide)
     reply = await _ask(ctx, origin, call=call)
-    for change in changes:
-        if change.makes:
-            await shadow_make(
-                ctx,
-                scope,
-                kind=Kind.TABLE,
-                path=change.path,
-                allowed=partial(_may_make, path=change.path),
-                made_here=True,
-            )
+    for permit in permits:
+        await shadow_made(ctx, permit)
     return reply
 
 
-def _may_make(scene: Scene, _chain: Chain, *, path: Levels) -> Decision:
-    return scene.require(Action.TABLE_CREATE, above_of(scene, path))
+def _making(scene: Scene, kind: Kind, *, path: Levels, action: Action) -> Permit[ShadowCreate]:
+    return making(scene, kind, path=path, decision=scene.require(action, above_of(scene, path)))
 
 
 def _require_commit(scene: Scene, change: Change) -> None:

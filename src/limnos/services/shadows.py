@@ -7,6 +7,7 @@ name, whatever the source does below it; what the source has not is not there, w
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
@@ -14,7 +15,7 @@ import msgspec
 
 from limnos.model.decisions import Link
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, Forbidden, NotFound, Unavailable
+from limnos.model.errors import AlreadyExists, Forbidden, NotFound, StalePermit, Unavailable
 from limnos.model.kinds import FEDERATED, Kind
 from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE, TopicRecord, ViewRecord
 from limnos.names.iceberg import render
@@ -22,6 +23,7 @@ from limnos.services.scene import Scope
 from limnos.services.sources import ask, origin_of
 from limnos.services.table_formats import SOURCE, is_sourced
 from limnos.sources.connectors.capabilities import with_schemas, with_tables, with_topics, with_views
+from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+C = TypeVar("C")
+log = get_logger("limnos.sources")
 _RECORDS: Final[Mapping[Kind, NodeRecord]] = {
     Kind.NAMESPACE: BLANK_NAMESPACE,
     Kind.TABLE: BLANK_TABLE,
@@ -211,25 +215,61 @@ async def _live_one(ctx: Context, lacking: Unshadowed) -> Levels:
 
 async def shadow_make(
     ctx: Context, scope: Scope, *, kind: Kind, path: Levels, allowed: Callable[[Scene, Chain], Decision],
-    made_here: bool = False, record: NodeRecord | None = None,
+    record: NodeRecord | None = None,
 ) -> Node:  # fmt: skip
-    """Let a node stand for an object; of one that was made here just now, its maker is the owner. Raises Forbidden.
+    """Let a node stand for an object that the source has. Raises Forbidden.
 
     `record` is what is kept of it here; what stands for it already keeps its own.
     """
 
     def decide(scene: Scene) -> Permit[ShadowCreate]:
         decision = allowed(scene, stand_in(scene, kind, path=path)[1])
-        steps = steps_of(scene, kind, path=path)
-        owner_id = scene.maker_id if made_here else None
-        command = ShadowCreate(scene.catalog, steps, owner_id, made_here, record or _RECORDS[kind])
-        return scene.permit(command, decision, zone=scene.catalog.id)
+        return making(scene, kind, path=path, decision=decision, made_here=False, record=record)
 
     while True:
         try:
             return await ctx.write(scope, decide, shadow_insert)
         except AlreadyExists:  # somebody else was at it
             continue
+
+
+def making(
+    scene: Scene, kind: Kind, *, path: Levels, decision: Decision, made_here: bool = True, record: NodeRecord | None = None
+) -> Permit[ShadowCreate]:  # fmt: skip
+    """Return the permit by which a node will stand for what the source is going to make, or to change: taken before the source is asked."""
+    owner_id = scene.maker_id if made_here else None
+    command = ShadowCreate(
+        scene.catalog, steps_of(scene, kind, path=path), owner_id, made_here, record or _RECORDS[kind]
+    )
+    return scene.permit(command, decision, zone=scene.catalog.id)
+
+
+async def shadow_made(ctx: Context, permit: Permit[ShadowCreate]) -> Node | None:
+    """Let a node stand for what the source has made; None when the catalog has gone meanwhile."""
+    return await submit_done(ctx, permit, mutation=made_insert)
+
+
+async def submit_done(ctx: Context, permit: Permit[C], *, mutation: Callable[[Tx, Permit[C]], T]) -> T | None:
+    """Write down what a source has done, under the decision that was taken before it: it is done, whatever became of the right since.
+
+    `mutation` must do with what it finds. Returns None, and the log says so, when others change the same names all the time.
+    """
+    bare = msgspec.structs.replace(permit, stamps=())
+    for _ in range(READS_MAX):
+        with suppress(AlreadyExists, StalePermit):  # somebody else was at it
+            return await ctx.submit(bare, mutation)
+    log.warning("nothing stands for what a source has done", zone=permit.zone)
+    return None
+
+
+def made_insert(tx: Tx, permit: Permit[ShadowCreate]) -> Node | None:
+    """Insert what is missing of a path in a catalog that may have another name by now. A maker who is gone owns nothing."""
+    command = permit.command
+    catalog = tx.nodes.live(command.parent.id)
+    if catalog is None:
+        return None
+    owner_id = command.owner_id if command.owner_id is not None and tx.principals.by_id(command.owner_id) else None
+    return shadow_insert(tx, permit.about(msgspec.structs.replace(command, parent=catalog, owner_id=owner_id)))
 
 
 def steps_of(scene: Scene, kind: Kind, *, path: Levels) -> tuple[tuple[Kind, str, str], ...]:

@@ -13,7 +13,7 @@ from limnos.access.actions import Action
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE
-from limnos.services.shadows import seek, steps_of
+from limnos.services.shadows import seek, steps_of, submit_done
 from limnos.services.source_objects import above_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.context import Context
-    from limnos.services.scene import Scene, Scope
+    from limnos.services.scene import Scene
     from limnos.services.shadows import Sought
     from limnos.store.tx import Tx
 
@@ -60,22 +60,25 @@ class ShadowMove(msgspec.Struct, frozen=True):
     steps: tuple[tuple[Kind, str, str], ...]
 
 
-async def shadow_follow(ctx: Context, scope: Scope, *, kind: Kind, source: Levels, target: Levels) -> None:
-    """Give what stands for a table or view its new place; what stood for a predecessor of that name goes."""
+def following(scene: Scene, kind: Kind, *, source: Levels, target: Levels) -> tuple[Sought, Permit[ShadowMove]]:
+    """Decide on another name or schema, and return the permit to give what stands for the object its new place. Raises as `moving` does."""
+    found = moving(scene, kind, source=source, target=target)
+    command = ShadowMove(found.sought.node, scene.catalog, steps_of(scene, kind, path=target))
+    return found.sought, scene.permit(command, *found.decisions, zone=scene.catalog.id)
 
-    def decide(scene: Scene) -> Permit[ShadowMove]:
-        found = moving(scene, kind, source=source, target=target)
-        command = ShadowMove(found.sought.node, scene.catalog, steps_of(scene, kind, path=target))
-        return scene.permit(command, *found.decisions, zone=scene.catalog.id)
 
-    await ctx.write(scope, decide, shadow_move)
+async def shadow_followed(ctx: Context, permit: Permit[ShadowMove]) -> None:
+    """Give what stands for a table or view that the source has renamed its new place; what stood for a predecessor of that name goes."""
+    await submit_done(ctx, permit, mutation=shadow_move)
 
 
 def shadow_move(tx: Tx, permit: Permit[ShadowMove]) -> None:
     """Move a node to where its object is now, with what has to stand above it."""
     command = permit.command
-    at = tx.nodes.confirm(command.catalog)
-    held = None if command.node is None else tx.nodes.confirm(command.node)
+    catalog = tx.nodes.live(command.catalog.id)
+    if catalog is None:
+        return
+    at, held = catalog, None if command.node is None else tx.nodes.live(command.node.id)
     for kind, space, name in command.steps[:-1]:
         found = tx.nodes.find(at.id, space, name)
         if found is None and held is None:

@@ -14,7 +14,7 @@ from limnos.model.errors import Protected
 from limnos.model.kinds import Kind
 from limnos.names.path import check_gravitino_name
 from limnos.services.pages import EVERY, NO_PAGE, every_name, page_of
-from limnos.services.shadows import seek, shadow_make, stand_in
+from limnos.services.shadows import making, seek, shadow_made, stand_in, submit_done
 from limnos.services.sources import ask, origin_of
 from limnos.store.protection import protection_read
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from limnos.access.actions import Action
-    from limnos.model.decisions import Chain, Decision
+    from limnos.model.decisions import Chain
     from limnos.model.entities import Node
     from limnos.model.permits import Permit
     from limnos.model.records import NodeRecord
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scene, Scope
-    from limnos.services.shadows import Sought
+    from limnos.services.shadows import ShadowCreate, Sought
     from limnos.services.sources import Origin
     from limnos.sources.connectors.capabilities import BaseCatalog
     from limnos.store.tx import Tx
@@ -75,24 +75,21 @@ def above_of(scene: Scene, path: Levels) -> Chain:
 async def made_in_source(
     ctx: Context, scope: Scope, *, kind: Kind, path: Levels, action: Action, of: Callable[[BaseCatalog], C | None],
     question: Callable[[C], None], record: NodeRecord | None = None,
-) -> tuple[Origin, Node]:  # fmt: skip
+) -> tuple[Origin, Node | None]:  # fmt: skip
     """Make something in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (what it lies in), BadRequest, Unsupported, Forbidden.
 
     `action` is done to what it lies in; `record` is what is kept of it here.
     """
     check_gravitino_name(path[-1], kind="SCHEMA" if kind is Kind.NAMESPACE else kind.word.upper())
 
-    def may(scene: Scene, _chain: Chain = ()) -> Decision:
-        return scene.require(action, above_of(scene, path))
-
-    def decide(scene: Scene) -> Origin:
+    def decide(scene: Scene) -> tuple[Origin, Permit[ShadowCreate]]:
         scene.require_in_use()
-        may(scene)
-        return origin_of(scene)
+        decision = scene.require(action, above_of(scene, path))
+        return origin_of(scene), making(scene, kind, path=path, decision=decision, record=record)
 
-    origin = await ctx.read(scope, decide)
+    origin, permit = await ctx.read(scope, decide)
     await ask(ctx, origin, of=of, question=question, changes=True)
-    return origin, await shadow_make(ctx, scope, kind=kind, path=path, allowed=may, made_here=True, record=record)
+    return origin, await shadow_made(ctx, permit)
 
 
 async def dropped_in_source(
@@ -100,10 +97,10 @@ async def dropped_in_source(
     question: Callable[[C], None],
 ) -> None:  # fmt: skip
     """Drop something in the source, and what stands for it. Raises NotFound, NotEmpty, Protected, Unsupported, Forbidden."""
-    sought = await ctx.read(scope, lambda scene: seek(scene, kind, path=path, action=action))
+    sought, permit = await ctx.read(scope, lambda scene: dropping(scene, seek(scene, kind, path=path, action=action)))
     await refuse_protected(ctx, sought)
     await ask(ctx, sought.origin, of=of, question=question, changes=True)
-    await shadow_drop(ctx, scope, sought=sought, action=action)
+    await shadow_dropped(ctx, permit)
 
 
 async def refuse_protected(ctx: Context, sought: Sought) -> None:
@@ -116,17 +113,17 @@ async def refuse_protected(ctx: Context, sought: Sought) -> None:
         )
 
 
-async def shadow_drop(ctx: Context, scope: Scope, *, sought: Sought, action: Action) -> None:
+def dropping(scene: Scene, sought: Sought) -> tuple[Sought, Permit[Node] | None]:
+    """Return the permit to drop what stands for an object that the source is going to drop; None where nothing does."""
+    if sought.node is None or sought.refusal is not None:
+        return sought, None
+    return sought, scene.permit(sought.node, sought.decision, zone=scene.catalog.id)
+
+
+async def shadow_dropped(ctx: Context, permit: Permit[Node] | None) -> None:
     """Drop what stood for an object that the source has no longer. Nothing has to stand for it, and nobody has to be let in again."""
-    node = sought.node
-    if node is None:
-        return
-
-    def decide(scene: Scene) -> Permit[Node]:
-        decision = seek(scene, node.kind, path=sought.path, action=action).decision
-        return scene.permit(node, decision, zone=scene.catalog.id)
-
-    await ctx.write(scope, decide, _drop)
+    if permit is not None:
+        await submit_done(ctx, permit, mutation=_drop)
 
 
 def _drop(tx: Tx, permit: Permit[Node]) -> None:

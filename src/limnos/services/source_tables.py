@@ -12,7 +12,7 @@ from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.names.path import check_gravitino_name
 from limnos.services.shadows import seek
-from limnos.services.source_moves import moving, shadow_follow
+from limnos.services.source_moves import following, shadow_followed
 from limnos.services.source_objects import Seen, dropped_in_source, leaves_seen, made_in_source
 from limnos.services.sources import ask
 from limnos.sources.connectors.capabilities import with_tables
@@ -82,7 +82,7 @@ async def table_alter(ctx: Context, scope: Scope, *, path: Levels, changes: Sequ
 async def table_rename(ctx: Context, scope: Scope, *, path: Levels, target: Levels) -> Loaded:
     """Give a table another name or schema, and what stands for it. Raises NotFound, AlreadyExists, Unsupported, Forbidden."""
     check_gravitino_name(target[-1], kind="TABLE")
-    sought = await ctx.read(scope, lambda scene: moving(scene, Kind.TABLE, source=path, target=target).sought)
+    sought, permit = await ctx.read(scope, lambda scene: following(scene, Kind.TABLE, source=path, target=target))
     await ask(
         ctx,
         sought.origin,
@@ -90,7 +90,7 @@ async def table_rename(ctx: Context, scope: Scope, *, path: Levels, target: Leve
         question=lambda found: found.table_rename(path[:-1], path[-1], target=target),
         changes=True,
     )
-    await shadow_follow(ctx, scope, kind=Kind.TABLE, source=path, target=target)
+    await shadow_followed(ctx, permit)
     return await table_load(ctx, sought._replace(path=target))
 
 

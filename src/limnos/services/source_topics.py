@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.model.records import TopicRecord
-from limnos.services.shadows import seek, shadow_make
+from limnos.services.shadows import made_insert, making, seek, submit_done
 from limnos.services.source_objects import dropped_in_source, leaves_seen, made_in_source
 from limnos.services.sources import ask
 from limnos.sources.connectors.capabilities import with_topics
 
 if TYPE_CHECKING:
-    from limnos.model.decisions import Chain, Decision
     from limnos.model.entities import Node
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.properties import Edits
     from limnos.services.scene import Scene, Scope
-    from limnos.services.shadows import Sought
+    from limnos.services.shadows import ShadowCreate, Sought
     from limnos.services.source_objects import Seen
     from limnos.sources.connectors.capabilities import TopicTold
     from limnos.store.tx import Tx
@@ -78,10 +77,12 @@ async def topic_alter(ctx: Context, scope: Scope, *, path: Levels, edits: Edits)
     """Change a topic in the source, and what is said of it here. Raises NotFound, BadRequest, Forbidden."""
     schema, name = path
 
-    def may(scene: Scene, chain: Chain) -> Decision:
-        return scene.require(Action.TOPIC_ALTER, chain)
+    def decide(scene: Scene) -> tuple[Sought, Permit[tuple[ShadowCreate, Edits]]]:
+        found = seek(scene, Kind.TOPIC, path=path, action=Action.TOPIC_ALTER)
+        permit = making(scene, Kind.TOPIC, path=path, decision=found.decision, made_here=False)
+        return found, permit.about((permit.command, edits))
 
-    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TOPIC, path=path, action=Action.TOPIC_ALTER))
+    sought, permit = await ctx.read(scope, decide)
     if edits.sets or edits.removes:
         await ask(
             ctx, sought.origin, of=with_topics,
@@ -90,19 +91,15 @@ async def topic_alter(ctx: Context, scope: Scope, *, path: Levels, edits: Edits)
     loaded = await topic_load(ctx, sought)
     if edits.comment is None and not edits.clears_comment:
         return loaded
-    node = await shadow_make(ctx, scope, kind=Kind.TOPIC, path=path, allowed=may)
-
-    def decide(scene: Scene) -> Permit[tuple[Node, Edits]]:
-        found = seek(scene, Kind.TOPIC, path=path, action=Action.TOPIC_ALTER)
-        return scene.permit((found.node or node, edits), found.decision, zone=scene.catalog.id)
-
-    return loaded._replace(node=await ctx.write(scope, decide, topic_annotate))
+    return loaded._replace(node=await submit_done(ctx, permit, mutation=topic_annotate))
 
 
-def topic_annotate(tx: Tx, permit: Permit[tuple[Node, Edits]]) -> Node:
-    """Write the comment."""
-    node, edits = permit.command
-    held = tx.nodes.confirm(node)
+def topic_annotate(tx: Tx, permit: Permit[tuple[ShadowCreate, Edits]]) -> Node | None:
+    """Write the comment to what stands for the topic."""
+    command, edits = permit.command
+    held = made_insert(tx, permit.about(command))
+    if held is None:
+        return None
     record = cast("TopicRecord", held.record)
     tx.nodes.write_record(held, replace(record, comment=edits.comment_over(record.comment)))
     return tx.nodes.by_id(held.id)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.services.shadows import require_there, seek
-from limnos.services.source_moves import moving, shadow_follow
+from limnos.services.source_moves import following, shadow_followed
 from limnos.services.source_objects import dropped_in_source, leaves_seen, made_in_source
 from limnos.services.sources import ask
 from limnos.sources.connectors.capabilities import with_views
@@ -87,7 +87,7 @@ async def view_alter(ctx: Context, scope: Scope, *, path: Levels, updates: Seque
 
 async def view_rename(ctx: Context, scope: Scope, *, path: Levels, target: Levels) -> Loaded:
     """Give a view another name, and what stands for it. Raises NotFound, AlreadyExists, Forbidden."""
-    sought = await ctx.read(scope, lambda scene: moving(scene, Kind.VIEW, source=path, target=target).sought)
+    sought, permit = await ctx.read(scope, lambda scene: following(scene, Kind.VIEW, source=path, target=target))
     await ask(
         ctx,
         sought.origin,
@@ -95,7 +95,7 @@ async def view_rename(ctx: Context, scope: Scope, *, path: Levels, target: Level
         question=lambda found: found.view_rename(path[:-1], path[-1], target=target),
         changes=True,
     )
-    await shadow_follow(ctx, scope, kind=Kind.VIEW, source=path, target=target)
+    await shadow_followed(ctx, permit)
     return await view_load(ctx, sought._replace(path=target))
 
 

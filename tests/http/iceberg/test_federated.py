@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from limnos.app.building import DATABASE_FILE
 from limnos.config.storage import Sources
-from tests.http.driver import API, Answer, grant, node_at
+from tests.http.between import Step, interfere
+from tests.http.driver import API, Answer, Node, grant, node_at
 from tests.http.iceberg.federated import (
     FAR,
     MAIN,
@@ -427,3 +431,47 @@ def test_credentials_go_to_whom_the_catalog_says(
                 if each.target.partition("?")[0].endswith("/t")
             ]
             assert ("vended-credentials" in sent) is (rule != "never")
+
+
+def test_what_the_source_has_done_is_told(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A right that goes after the source has made, renamed or dropped a table refuses nothing: the answer is true, and the tree follows."""
+    node, names = far.node, f"{API}/lake/owners/table/far.sales"
+    far.use("mia", "use_catalog use_schema")
+    role = far.use("mia", "create_table")
+    lost = {"name": "admin", "type": "USER"}
+    with interfere(node, monkeypatch, step=Step.SUBMIT, act=_takes(node, role)) as found:
+        made = node.post(f"{space('sales')}/tables", new_table("t"), user="mia")
+    assert (found.is_done, made.status) == (True, 200), made.body
+    assert node.get(f"{names}.t").json()["owner"]["name"] == "mia"
+
+    other = {"source": {"namespace": ["sales"], "name": "t"}, "destination": {"namespace": ["sales"], "name": "u"}}
+    with interfere(node, monkeypatch, step=Step.SUBMIT, act=_asks(node, "PUT", f"{names}.t", lost)) as found:
+        assert node.post(f"{FAR}/tables/rename", other, user="mia").status == 204
+    assert found.is_done
+    assert node.get(f"{names}.u").json()["owner"]["name"] == "admin"
+    assert far.names("sales") == ["u"]
+
+    node.done("PUT", f"{names}.u", {"name": "mia", "type": "USER"})
+    with interfere(node, monkeypatch, step=Step.SUBMIT, act=_asks(node, "PUT", f"{names}.u", lost)) as found:
+        assert node.ask("DELETE", table("sales", "u"), user="mia").status == 204
+    assert found.is_done
+    assert far.names("sales") == []
+    with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
+        assert connection.execute("SELECT count(*) FROM node WHERE name IN ('t', 'u') AND deleted = 0").fetchone() == (
+            0,
+        )
+
+
+def _takes(node: Node, role: str) -> Callable[[], Awaitable[None]]:
+    """Take a role from mia."""
+    return _asks(node, "PUT", f"{API}/lake/permissions/users/mia/revoke", {"roleNames": [role]})
+
+
+def _asks(node: Node, method: str, path: str, body: object) -> Callable[[], Awaitable[None]]:
+    """Have the admin ask for something meanwhile."""
+
+    async def act() -> None:
+        answer = await node.answer(method, path, body)
+        assert answer.status == 200, answer.body
+
+    return act
