@@ -1,0 +1,53 @@
+"""The beginning of a run: a server that is away is waited for as long as the run was told to, before Spark starts."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace, TracebackType
+from typing import Self, cast
+
+import pytest
+
+from limnos.client.errors import UnavailableError
+from limnos.pipeline.engine import launch
+from limnos.pipeline.engine.launch import Door, spark_for
+from limnos.pipeline.run import patience
+
+
+class Absent:
+    """A client whose server answers the third time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.catalogs = self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """No-op: there is no connection."""
+
+    def list(self) -> tuple[()]:
+        """Answer with no catalogs, the third time."""
+        self.asked += 1
+        if self.asked < 3:
+            raise UnavailableError("away")
+        return ()
+
+
+@pytest.mark.parametrize("away_s, asked", [(0.0, 1), (60.0, 3)])
+def test_a_server_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch, away_s: float, asked: int) -> None:
+    """Without patience the first silence ends the run; with it Spark starts once the server is back."""
+    client, started = Absent(), []
+    door = cast("Door", SimpleNamespace(client=lambda: client))
+    monkeypatch.setattr(patience, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(launch, "_started", lambda *_, **__: started.append(1) or SimpleNamespace(stop=lambda: None))
+    told = []
+    try:
+        with spark_for(door, away_s=away_s):
+            told.append("ran")
+    except UnavailableError:
+        told.append("away")
+
+    assert (client.asked, told, len(started)) == (asked, ["ran" if asked == 3 else "away"], asked // 3)
