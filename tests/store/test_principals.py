@@ -21,6 +21,7 @@ from limnos.store.principals import (
 )
 from limnos.store.roles import (
     LAST_ID,
+    many_rules_read,
     role_objects_read,
     role_read,
     role_rules_read,
@@ -32,6 +33,8 @@ from limnos.store.roles import (
 )
 from limnos.store.tx import Tx
 from limnos.store.upkeep import feed_prune, orphans_sweep
+from limnos.view.facts import read_facts
+from limnos.view.keys import rules_key
 from tests.backends import Lab
 from tests.store.world import World, add_namespace, add_table
 
@@ -221,6 +224,33 @@ def test_rules_are_read_in_parts(lab: Lab, graph: Graph, monkeypatch: pytest.Mon
     assert len(lab.load(rules_part_read(role.id, (0, 7)))) == 4
     assert lab.load(rules_end_read(role.id, 7)) == LAST_ID
     assert lab.load(rules_part_read(role.id, (7, LAST_ID))) == (rule(8),)
+
+
+def test_many_roles_are_read_by_two_statements(lab: Lab, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each as it is read by itself: without rules, with few, with many, dropped, never made."""
+    monkeypatch.setattr(roles, "PART_MAX", 3)
+    made = [graph.role(name) for name in ("none", "few", "many", "gone")]
+    graph.write(lambda tx: tx.roles.allow(made[1], [rule(6), rule(5, allowed=False)]))
+    graph.write(lambda tx: tx.roles.allow(made[2], [rule(at) for at in range(5, 15)]))
+    graph.write(lambda tx: tx.roles.drop(made[3]))
+    ids = [*(each.id for each in made), 10**12]
+    before = lab.store.statements
+
+    found = lab.load(many_rules_read(ids))
+
+    assert lab.store.statements - before == 3  # the load's own look at the clock, roles and rules
+    assert found == {each: lab.load(role_rules_read(each)) for each in ids}
+
+
+def test_facts_of_many_roles_are_read_together(lab: Lab, graph: Graph) -> None:
+    """However many are wanted at once."""
+    made = [graph.role(f"r{number}") for number in range(30)]
+    before = lab.store.statements
+
+    found = lab.load(read_facts(tuple(rules_key(each.id) for each in made)))
+
+    assert lab.store.statements - before == 3
+    assert found == {rules_key(each.id): lab.load(role_rules_read(each.id)) for each in made}
 
 
 def test_replacing_rules_leaves_none_of_the_old(lab: Lab, graph: Graph) -> None:

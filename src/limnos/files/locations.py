@@ -44,8 +44,8 @@ SEGMENTS_MAX: Final = 64
 BYTES_MAX: Final = 2000
 """What a new location may have: operating systems and object stores take little more, with names of files behind it."""
 
-PARSED_MAX: Final = 65_536
-"""Locations whose parsed form is remembered: it is a pure function, asked for at every load."""
+PARSED_MAX: Final = 16_384
+"""Locations whose parsed form is remembered, which takes 1 KB each: it is a pure function, asked for at every load."""
 
 
 class ParsedLocation(msgspec.Struct, frozen=True):

@@ -5,7 +5,8 @@ May import `model` and the room's `sql`, `changes`, `ancestry`. Everything here 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from json import dumps
 from typing import TYPE_CHECKING
 
 from limnos.model.entities import Grant, Principal, RoleEntity, Ruled
@@ -54,6 +55,20 @@ GRANTS_WITHIN = Sql(
     "SELECT object_id, object_kind, privilege, allowed FROM access_grant WHERE role_id = :id AND object_id > :after"
     " AND object_id <= :last ORDER BY object_id, privilege"
 )
+_IDS = "SELECT CAST(v AS bigint) AS value FROM json_array_elements_text(CAST(:roles AS json)) v"
+_MANY = f"SELECT {_COLUMNS} FROM role WHERE id IN ({{roles}}) AND deleted = 0"
+MANY = Sql(_MANY.replace("{roles}", _IDS), on_sqlite=_MANY.replace("{roles}", "SELECT value FROM json_each(:roles)"))
+_MANY_GRANTS = (
+    "SELECT g.role_id, g.object_id, g.object_kind, g.privilege, g.allowed FROM ({roles}) r JOIN access_grant g"
+    " ON g.role_id = r.value AND g.object_id <= COALESCE((SELECT x.object_id FROM access_grant x"
+    " WHERE x.role_id = r.value ORDER BY x.object_id, x.privilege LIMIT 1 OFFSET :place), :last)"
+    " ORDER BY g.role_id, g.object_id, g.privilege"
+)
+MANY_GRANTS = Sql(
+    _MANY_GRANTS.replace("{roles}", _IDS),
+    on_sqlite=_MANY_GRANTS.replace("{roles}", "SELECT value FROM json_each(:roles)"),
+)
+"""The rules of each of some roles, up to the object where a part would end."""
 PART_END = Sql(
     "SELECT object_id FROM access_grant WHERE role_id = :id AND object_id > :after"
     " ORDER BY object_id, privilege LIMIT 1 OFFSET :place"
@@ -119,6 +134,21 @@ def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...] | 
         return None
     grants = yield GRANTS_PART, {"id": role_id, "after": 0, "limit": PART_MAX}
     return role_of(rows[0]), None if len(grants) == PART_MAX else tuple(_grant_of(row) for row in grants)
+
+
+def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None]]:
+    """Read several roles by their ids as `role_rules_read` does, by two statements."""
+    roles = dumps(role_ids)
+    rows = yield MANY, {"roles": roles}
+    grants = yield MANY_GRANTS, {"roles": roles, "place": PART_MAX - 1, "last": LAST_ID}
+    rules: dict[int, list[Grant]] = {}
+    for role_id, object_id, kind, privilege, allowed in grants:
+        rules.setdefault(role_id, []).append(Grant(object_id, KINDS[kind], privilege, bool(allowed)))
+    found: dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None] = dict.fromkeys(role_ids)
+    for row in rows:
+        own = rules.get(row[0], ())
+        found[row[0]] = (role_of(row), None if len(own) >= PART_MAX else tuple(own))
+    return found
 
 
 def rules_end_read(role_id: int, after: int) -> Load[int]:

@@ -76,7 +76,13 @@ _READS: dict[str, Callable[..., Load[Value]]] = {
 def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
     """Read facts, with those that come along for nothing (a node with its name)."""
     found: dict[Key, Value] = {}
+    many = [key[1] for key in keys if key[0] == "rules"]
+    if len(many) > 1:
+        rules = yield from roles.many_rules_read(many)
+        found.update((rules_key(role_id), fact) for role_id, fact in rules.items())
     for key in keys:
+        if key in found:
+            continue
         if key[0] == "span":
             found.update((yield from _span_facts(key[1:4], (key[4], key[5]), key[6])))
             continue

@@ -1,0 +1,117 @@
+"""`python -m bench.subjects`: what the subject of a user with many roles costs: CPU when nothing of it is cached, and after another's change.
+
+Prints and judges nothing by itself. In process, over an SQLite file of its own, on the thread of the event loop. The aims are 60 ms cold and 5 ms
+after a change of access that is not the user's own, for 5,000 roles; the longest time without a turn for others is told as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.measure import prepare
+from bench.seed import Forest, Shape, open_filler
+from bench.stores import Place
+from limnos.access.authentication import Credential
+from limnos.app.building import build
+from limnos.app.serving import settle_memory
+from limnos.config import load
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.context import Context
+from limnos.services.scene import Scope
+from limnos.services.users import principal_add
+
+if TYPE_CHECKING:
+    from limnos.app.building import Built
+
+ROLES: Final = 5_000
+USER: Final = "holder"
+MAIN: Final = Scope("lake", "main")
+
+
+def plant(place: Place, *, roles: int, rules: int) -> None:
+    """Plant a user with so many roles of so many rules, each on a namespace of its own."""
+    forest = Forest(open_filler(place))
+    holder = forest.principal(USER)
+    spaces = [forest.namespace(forest.catalog_id, f"of{number}") for number in range(roles)]
+    for number in range(roles):
+        objects = [spaces[(number + more) % roles] for more in range(rules)]
+        forest.role(
+            f"role{number}", [(each, Kind.NAMESPACE, Privilege.USE_SCHEMA, True) for each in objects], held_by=holder
+        )
+    forest.close()
+
+
+class Turns:
+    """The longest time for which others had no turn."""
+
+    def __init__(self) -> None:
+        self.longest_ns = 0
+
+    async def look(self) -> None:
+        """Take a turn whenever there is one."""
+        before = time.thread_time_ns()
+        while True:
+            await asyncio.sleep(0)
+            now = time.thread_time_ns()
+            self.longest_ns = max(self.longest_ns, now - before)
+            before = now
+
+
+async def measured(built: Built) -> tuple[float, float]:
+    """Read the user's subject once: CPU ms on this thread, and the longest part of it in one piece."""
+    ctx = Context(built.services, Credential(USER), "bench")
+    turns = Turns()
+    looking = asyncio.create_task(turns.look())
+    await asyncio.sleep(0)
+    gc.collect()
+    turns.longest_ns, began = 0, time.thread_time_ns()
+    await ctx.read(MAIN, lambda scene: scene.subject)
+    used = time.thread_time_ns() - began
+    looking.cancel()
+    return used / 1e6, turns.longest_ns / 1e6
+
+
+async def measure_all(built: Built, rounds: int) -> None:
+    """Print the best of some rounds of each."""
+    settle_memory()
+    admin = Context(built.services, Credential("admin"), "bench")
+    cold, warm = [], []
+    for number in range(rounds):
+        built.services.view.reset(built.services.view.epoch)
+        await admin.read(MAIN, lambda scene: scene.subject)
+        cold.append(await measured(built))
+        await principal_add(admin, metalake="lake", kind=Kind.USER, name=f"another{number}")
+        warm.append(await measured(built))
+    for word, found in (("nothing cached", cold), ("after another's change", warm)):
+        best = min(found)
+        print(f"{word}: {best[0]:.1f} ms of CPU, {best[1]:.1f} ms in one piece at most")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.subjects", description=__doc__)
+    parser.add_argument("--roles", type=int, default=ROLES)
+    parser.add_argument("--rules", type=int, default=2, help="of each role")
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
+        place = Place(Path(folder) / "sqlite", None)
+        prepare(place, Shape(1_000), database_pid=None)
+        plant(place, roles=given.roles, rules=given.rules)
+        with asyncio.Runner() as runner:
+            built = build(load(flags={"server.data": str(place.data)}, file=None, environ={}).settings)
+            try:
+                runner.run(measure_all(built, given.rounds))
+            finally:
+                runner.run(built.close())
+
+
+if __name__ == "__main__":
+    main()
