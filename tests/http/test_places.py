@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -13,7 +15,7 @@ from limnos.services.place_settling import conflicts_told, places_refresh, place
 from limnos.services.trash import trash_sweep
 from limnos.store.sql import Sql
 from tests.http.driver import API, Answer, Node, grant
-from tests.http.iceberg.wire import creation, make_space
+from tests.http.iceberg.wire import creation, make_space, view_body
 
 SPACE = "/iceberg/v1/lake.main/namespaces/s"
 TABLES = f"{SPACE}/tables"
@@ -102,6 +104,57 @@ def test_data_paths_are_places(node: Node) -> None:
     assert [each.status for each in (mine, taken, outside, staged)] == [200, 400, 400, 400]
     assert commits == [400, 400, 200, 200]
     assert table(node, "third", location=f"{root}/shared/v/x").status == 400
+
+
+def test_every_door_claims_what_it_brings(node: Node) -> None:
+    """A data path or location that comes by a transaction, a staged create, a register or a view is nobody else's from then on."""
+    make_space(node, "s")
+    mine, root = table(node, "mine"), warehouse_of(node)
+    change = f"{SPACE.removesuffix('/namespaces/s')}/transactions/commit"
+    new = [{"type": "assert-create"}]
+
+    def sends_to(name: str) -> dict[str, object]:
+        return {"action": "set-properties", "updates": {"write.data.path": f"{root}/shared/{name}"}}
+
+    def in_transaction(name: str, requirements: list[object], updates: list[object]) -> Answer:
+        table_change = {
+            "identifier": {"namespace": ["s"], "name": name},
+            "requirements": requirements,
+            "updates": updates,
+        }
+        return node.post(change, {"table-changes": [table_change]})
+
+    def registers(name: str, place: str, *, overwrite: bool) -> Answer:
+        location = f"{root}/{place}"
+        told = {**mine["metadata"], "location": location, "table-uuid": str(uuid4())}
+        told["properties"] = {"write.data.path": f"{root}/shared/{place}"}
+        file = Path(f"{location}/metadata/00000-{place}.metadata.json".removeprefix("file://"))
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(told))
+        return node.post(
+            f"{SPACE}/register", {"name": name, "metadata-location": f"file://{file}", "overwrite": overwrite}
+        )
+
+    view = view_body("view", location=f"{root}/shared/view")
+    moved = {"requirements": [], "updates": [{"action": "set-location", "location": f"{root}/shared/moved"}]}
+    doors = {
+        "committed": in_transaction("mine", [], [sends_to("committed")]),
+        "made": in_transaction("made", new, [*creation(f"{root}/made"), sends_to("made")]),
+        "staged": node.post(
+            f"{TABLES}/staged", {"requirements": new, "updates": [*creation(f"{root}/staged"), sends_to("staged")]}
+        ),
+        "registered": registers("registered", "registered", overwrite=False),
+        "replaced": registers("mine", "replaced", overwrite=True),
+        "view": node.post(f"{SPACE}/views", view),
+        "moved": node.post(f"{SPACE}/views/view", moved),
+    }
+
+    assert {name: each.status for name, each in doors.items()} == dict.fromkeys(doors, 200) | {
+        "committed": 204,
+        "made": 204,
+    }
+    taken = [*(f"shared/{name}" for name in doors), "replaced"]
+    assert [table(node, "late", location=f"{root}/{name}/x").status for name in taken] == [400] * len(taken)
 
 
 def test_no_metalake_reaches_another(node: Node) -> None:
