@@ -184,6 +184,17 @@ def test_names_follow_moves_drops_and_what_comes_back(deep: Desk) -> None:
     assert (catalogs(deep), listed(deep, "main")) == (["main"], ["P"])
 
 
+def test_what_the_caller_makes_names_its_way_at_once(deep: Desk) -> None:
+    """A create moves no right: a list that was looked at before holds the new way all the same."""
+    grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.CREATE_SCHEMA)
+    assert listed(deep, "main") == []
+
+    deep.namespace("P", "Q", "mine", user="ana")
+
+    assert (listed(deep, "main"), listed(deep, "main", "P")) == (["P"], ["Q"])
+
+
 def test_pages_go_on_over_what_is_hidden(lake: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page of names is full, none comes twice, and none is left out, however much is hidden in between."""
     monkeypatch.setattr(listings, "BLOCK", 4)
