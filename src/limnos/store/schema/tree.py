@@ -87,7 +87,7 @@ owner = Table(
     Column("object_id", Id, primary_key=True, autoincrement=False),
     Column("principal_id", Id, nullable=False),
 )
-owner_principal = Index("owner_principal", owner.c.principal_id, owner.c.object_id)
+owner_principal = Index("owner_principal_object", owner.c.principal_id, owner.c.object_id)
 
 tag_object = Table(
     "tag_object",
