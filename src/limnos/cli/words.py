@@ -14,14 +14,14 @@ from cyclopts import App
 from limnos.cli.failures import UsageError
 
 VARIABLES: Final = frozenset(
-    f"LIMNOS_{tail}"
+    "LIMNOS_" + tail
     for tail in (
         "URI", "USER", "TOKEN", "TOKEN_FILE", "OUTPUT", "PROFILES", "CA_FILE", "METALAKE", "SQL_HISTORY", "SPARK_MASTER", "SPARK_CONNECT", "JOB_ID",
         "FAULT", "FAULT_FILE",
     )
 )  # fmt: skip
 """Environment variables that the product reads; settings begin with `LIMNOS__` and are checked where they are loaded."""
-_OWN: Final = ("LIMNOS__", "LIMNOS_TEST_")
+_OWN: Final = tuple(f"LIMNOS_{word}" for word in ("_", "TEST_"))
 _HELP: Final = ("-h", "--help", "--version")
 
 
