@@ -1,112 +1,137 @@
-"""`conformance/run lesser [--sample N] [--seed N] [--only TEXT]`: every use of an action asks for less, one at a time.
+"""`conformance/run lesser [--only TEXT] [TESTS…]`: every use of an action asks for less, one at a time. Who notices?
 
-Each use of `Action.X` in `limnos.services` and `limnos.http` is lowered to an action of the same kind that a weaker right allows, and
-the cells of the tables of refusals that come by it are asked again. A use that no cell notices is a survivor: the exit code is 1. Uses that are read when a
-module is loaded are lowered in a process of their own (`--early`), which asks its protocol's whole tables. Actions for service admins alone have no lesser one.
+Each use of `Action.X` in `limnos.services` and `limnos.http` is lowered to an action of the same kind that a weaker right allows. Tests run as ever;
+each request that they make of a node in process is sent a second time with a use lowered by which something in it is decided otherwise,
+without committing anything. A use is noticed when that request is answered in another way than the test was answered. Where a second use refuses in
+its place, both are lowered. What no request notices survives, unless `judged.toml` says why it may; the exit code is 1 then.
+Actions for service admins alone have no lesser one.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
-import random
-import subprocess
 import sys
-import tempfile
 import time
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from conformance.lesser.sites import PLANT, Planter, Site, install
+import pytest
+
+from conformance.lesser.doors import DEEP, SHALLOW, admits_more
+from conformance.lesser.judged import read_judgements
+from conformance.lesser.recording import Recorder
+from conformance.lesser.sites import Site, install
+from limnos.access.actions import Action
 
 if TYPE_CHECKING:
-    from conformance.lesser.tables import Table
+    from conformance.lesser.replays import Replays
 
-HERE = Path(__file__).resolve().parents[2]
-CHILD_S = 600
+HERE: Final = Path(__file__).resolve().parents[2]
+FIRST: Final = tuple(
+    f"tests/http/{each}"
+    for each in (
+        "admin/test_refusals.py", "gravitino/test_refusals.py", "gravitino/test_leaf_refusals.py", "iceberg/test_refusals.py",
+        "lance/test_refusals.py", "asterix/test_refusals.py", "gravitino/test_source_refusals.py",
+        "gravitino/test_source_topic_refusals.py", "iceberg/test_federated_refusals.py", "test_admission.py",
+    )
+)  # fmt: skip
+"""The tables of refusals: most uses are noticed there."""
+THEN: Final = tuple(
+    f"tests/http/{each}"
+    for each in (
+        "admin/test_access.py", "admin/test_changes.py", "admin/test_groups.py", "admin/test_lineage.py", "admin/test_moves.py",
+        "admin/test_nesting.py", "admin/test_protection.py", "admin/test_reports.py", "admin/test_run_rights.py", "admin/test_runs.py",
+        "admin/test_transactions.py", "admin/test_trash.py", "admin/test_webhooks.py", "asterix/test_datasets.py",
+        "asterix/test_fence.py", "asterix/test_objects.py", "gravitino/test_filesets.py", "gravitino/test_source_topics.py",
+        "gravitino/test_source_views.py", "gravitino/test_statistics.py", "iceberg/test_credentials.py", "iceberg/test_federated.py",
+        "iceberg/test_lending.py", "iceberg/test_prefixless.py", "iceberg/test_register.py", "iceberg/test_restrictions.py",
+        "iceberg/test_snapshot_pins.py", "iceberg/test_transactions.py", "lance/test_namespaces.py", "lance/test_rows.py",
+        "lance/test_tables.py", "lance/test_versions.py",
+    )
+)  # fmt: skip
+"""What comes by the rest."""
+EACH_MAX: Final = 3
+"""Cases of a test with parameters that run; of tables of refusals all."""
+ABOUT_RIGHTS: Final = ("403", "orbidden", "efus", "user=", "who", "grant", "may")
+"""A test whose text has none of these asks nothing about rights."""
+
+
+class Chosen:
+    """A plugin of pytest that leaves out tests that ask nothing about rights."""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep tables of refusals, and a few cases of each test that may ask about rights."""
+        cases: Counter[str] = Counter()
+        kept = []
+        for item in items:
+            name = item.nodeid.partition("[")[0]
+            cases[name] += 1
+            text = inspect.getsource(item.function) if isinstance(item, pytest.Function) else ""
+            if "refusals" in name or (cases[name] <= EACH_MAX and any(word in text for word in ABOUT_RIGHTS)):
+                kept.append(item)
+        items[:] = kept
 
 
 def main(arguments: list[str]) -> int:
-    """Lower uses, and print what became of each; returns 1 when one survives."""
+    """Run tests, lower uses, and print what became of each; returns 1 when one survives."""
     parser = argparse.ArgumentParser(prog="conformance/run lesser", description=__doc__)
-    parser.add_argument("--sample", type=int, help="so many uses, by chance")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--only", default="", help="uses whose line here holds this text")
-    parser.add_argument("--early", action="store_true", help="those that are read when a module is loaded, too")
-    chosen = parser.parse_args(arguments)
+    parser.add_argument("tests", nargs="*", help="files of tests; those that come by most uses else")
+    asked = parser.parse_args(arguments)
+    os.chdir(HERE)
     planter = install(HERE / "src")
-    some = [each for each in planter.found if chosen.only in str(each) and (chosen.early or not each.is_early)]
-    if chosen.sample is not None:
-        some = sorted(random.Random(chosen.seed).sample(some, min(chosen.sample, len(some))))
-    with tempfile.TemporaryDirectory() as folder:
-        return report(planter, some, folder=Path(folder))
+    recorder = Recorder(planter)
+    recorder.record_decisions()
+    from conformance.lesser.replays import Replays  # behind the hook
 
-
-def report(planter: Planter, some: list[Site], *, folder: Path) -> int:
-    """Make the tables and lower each use."""
-    from conformance.lesser.tables import TABLES, Table
-
+    replays = Replays(planter, recorder, {each.number for each in planter.found if asked.only in each.key})
+    replays.install()
     began = time.monotonic()
-    tables = [Table(name, folder, planter) for name in TABLES]
-    print(
-        f"{sum(len(each.askings) for each in tables)} cells of {len(tables)} tables after {time.monotonic() - began:.0f} s",
-        flush=True,
-    )
-    survivors: list[Site] = []
-    unreached: list[Site] = []
-    for site in some:
-        told = early(site) if site.is_early else noticed(site, tables)
-        if told is None:
-            is_asked = site.is_early or any(site.number in each.reached for table in tables for each in table.askings)
-            (survivors if is_asked else unreached).append(site)
-            print(f"{'SURVIVED' if is_asked else 'not asked'} {site}", flush=True)
-        else:
-            print(f"noticed  {site}  by {told}", flush=True)
-    print(
-        f"{len(some)} uses lowered in {time.monotonic() - began:.0f} s: {len(some) - len(survivors) - len(unreached)} noticed, "
-        f"{len(survivors)} survived, {len(unreached)} that no cell comes by"
-    )
-    return 1 if survivors else 0
+    options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    pytest.main([*options, *(asked.tests or (*FIRST, *THEN))], plugins=[replays, Chosen()])
+    print(f"tests took {time.monotonic() - began:.0f} s")
+    return report(replays)
 
 
-def noticed(site: Site, tables: list[Table]) -> str | None:
-    """Return the first cell that tells a lowered use, in words."""
-    for table in tables:
-        found = table.differs(site.number)
-        if found is not None:
-            return f"{table.name}: {found.row}, {found.who}"
-    return None
+def report(replays: Replays) -> int:
+    """Print what became of each use; returns the exit code."""
+    judged = read_judgements(replays.planter.found)
+    counts: Counter[str] = Counter()
+    for site in replays.planter.found:
+        if site.number not in replays.wanted:
+            continue
+        word, told = outcome(replays, site)
+        if word in ("SURVIVED", "NOT REACHED") and site.key in judged:
+            word, told = "judged", judged[site.key]
+        counts[word] += 1
+        print(f"{word:11} {site.key} (line {site.line}) -> {site.lesser}: {told}")
+    print(f"{sum(counts.values())} uses:", ", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
+    return 1 if counts["SURVIVED"] or counts["NOT REACHED"] else 0
 
 
-def early(site: Site) -> str | None:
-    """Lower a use from the start of a process that runs the tests of its protocol's tables."""
-    parts = site.path.split("/")
-    rooms = (
-        (f"tests/http/{parts[2]}",)
-        if parts[1] == "http"
-        else ("tests/http/gravitino", "tests/http/iceberg", "tests/http/admin", "tests/http/lance")
-    )
-    names = ("test_refusals.py", "test_leaf_refusals.py")
-    files = [f"{room}/{name}" for room in rooms for name in names if (HERE / room / name).exists()]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:xdist",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "conformance.lesser.planted",
-        *files,
-    ]
-    told = subprocess.run(
-        command, cwd=HERE, env={**os.environ, PLANT: str(site.number)}, capture_output=True, text=True, check=False, timeout=CHILD_S
-    )  # fmt: skip
-    failed = [line for line in told.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0][:150] if failed else None
+def outcome(replays: Replays, site: Site) -> tuple[str, str]:
+    """Say what became of a lowered use: a word, and what to tell of it."""
+    number = site.number
+    if site.asks:
+        lowered = [site.lesser if each == site.action else each for each in site.asks]
+        is_deep = site.path.split("/")[2] in ("iceberg", "lance", "asterix")
+        more = admits_more([*map(Action, site.asks)], [*map(Action, lowered)], DEEP if is_deep else SHALLOW)
+        if more is None:
+            return "same", "no caller has a long body read who has none now"
+    if (told := replays.noticed.get(number)) is not None:
+        return "noticed", f"{told.answers} in {told.test}, {told.request}"
+    if (told := replays.again.get(number)) is not None:
+        others = ", ".join(replays.planter.found[each].key for each in told.again)
+        return "asked twice", f"{told.answers} with {others} lowered, too, in {told.test}"
+    if number in replays.reached:
+        return (
+            "SURVIVED",
+            f"{replays.tries.get(number, 0)} requests are answered alike; reached by {replays.reached[number]}",
+        )
+    return "NOT REACHED", "no test comes by"
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ast
 import importlib.machinery
-import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from importlib.abc import MetaPathFinder
 from pathlib import Path
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
 PACKAGES: Final = ("limnos.services", "limnos.http")
-PLANT: Final = "LIMNOS_LESSER_PLANT"
-"""The number of the use that a process lowers from its start on: for those that are read when a module is loaded."""
+SITE: Final = "_site"
+"""The attribute of a use's value that holds its number."""
 _HOOK: Final = "__lesser_use__"
 _SPECIAL: Final = {
-    "catalog_create": "catalog_list", "metalake_create": "metalake_load", "privilege_grant": "role_load", "role_assign": "role_load",
-    "group_members": "group_load", "job_cancel": "job_load", "job_run": "job_template_load", "user_manage": "user_load", "group_manage": "group_load",
+    "catalog_create": "catalog_list", "metalake_create": "metalake_load", "privilege_grant": "role_load", "role_assign": "role_list",
+    "group_members": "group_load", "job_cancel": "job_load", "job_run": "job_template_load", "user_manage": "user_list", "group_manage": "group_list",
     "undrop": "catalog_load", "protect": "catalog_load", "unprotect": "catalog_load", "owner_set": "metadata_load", "webhook_manage": "metalake_load",
     "audit_read": "metalake_load", "metalake_export": "metalake_load", "table_register": "table_list", "model_link": "model_load",
+    "table_exists": "table_list", "view_exists": "view_list",
 }  # fmt: skip
 
 
@@ -43,6 +44,10 @@ class Site(NamedTuple):
     action: str
     lesser: str
     is_early: bool
+    asks: tuple[str, ...]
+    """What is asked for with it before a route reads a long body; empty for uses that decide something else."""
+    key: str
+    """Its file, the function around it and its action, and a number from the second such use on: what stays when lines move."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.action} -> {self.lesser}"
@@ -77,23 +82,56 @@ def sites(source: Path) -> list[Site]:
     for package in PACKAGES:
         for path in sorted((source / package.replace(".", "/")).rglob("*.py")):
             name = path.relative_to(source).as_posix()
-            for node, is_early in _uses(ast.parse(path.read_text(encoding="utf-8")), is_early=True):
-                lesser = lesser_of(Action[node.attr].word)
-                if lesser is not None:
-                    word = Action[node.attr].word
-                    found.append(Site(len(found), name, node.lineno, node.col_offset, word, lesser, is_early))
+            counts: Counter[str] = Counter()
+            for node, function, beside in _uses(ast.parse(path.read_text(encoding="utf-8"))):
+                word = Action[node.attr].word
+                lesser = lesser_of(word)
+                if lesser is None:
+                    continue
+                key = " ".join((name.removeprefix("limnos/"), *filter(None, [function]), word))
+                counts[key] += 1
+                key += f" #{counts[key]}" if counts[key] > 1 else ""
+                is_early = not function or function.startswith("=")
+                asks = beside if is_early and package == "limnos.http" else ()
+                found.append(
+                    Site(
+                        len(found),
+                        name,
+                        node.lineno,
+                        node.col_offset,
+                        word,
+                        lesser,
+                        is_early,
+                        asks,
+                        key.replace("=", ""),
+                    )
+                )
     return found
 
 
-def _uses(node: ast.AST, *, is_early: bool) -> Iterator[tuple[ast.Attribute, bool]]:
+def _uses(
+    node: ast.AST, function: str = "", beside: tuple[str, ...] = ()
+) -> Iterator[tuple[ast.Attribute, str, tuple[str, ...]]]:
+    """Find uses, the function around each, and the words of the tuple that it is in.
+
+    The function is empty where a module's own lines read the use, and `=name` for a default.
+    """
+    if isinstance(node, ast.Tuple):
+        beside = tuple(Action[each.attr].word for each in node.elts if is_use(each))  # type: ignore[attr-defined]
     for name, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
             if not isinstance(child, ast.AST):
                 continue
+            around = function
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                around = ".".join(filter(None, (function.removeprefix("="), node.name)))
+                if name != "body" and (not function or function.startswith("=")):
+                    around = f"={around}"
+            elif isinstance(node, ast.Lambda) and name == "body":
+                around = function.removeprefix("=") or "lambda"
             if is_use(child):
-                yield child, is_early  # type: ignore[misc]
-            within = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and name == "body"
-            yield from _uses(child, is_early=is_early and not within)
+                yield child, around, beside  # type: ignore[misc]
+            yield from _uses(child, around, beside)
 
 
 def is_use(node: ast.AST) -> bool:
@@ -105,20 +143,31 @@ def is_use(node: ast.AST) -> bool:
 
 
 class Planter(ast.NodeTransformer, MetaPathFinder):
-    """Loads modules with each use going through `use`, which notes it and lowers the one that is planted."""
+    """Loads modules with a value of its own at each use, so that one of them can be lowered later, wherever it was put."""
 
     def __init__(self, source: Path, found: Sequence[Site]) -> None:
         self.source = source
         self.numbers = {(each.path, each.line, each.column): each for each in found}
         self.found = list(found)
-        self.planted: int | None = int(os.environ[PLANT]) if PLANT in os.environ else None
+        self.values = [_copied(Action(each.action), each.number) for each in found]
         self.reached: set[int] = set()
         self.at = ""
 
-    def use(self, number: int, action: Action) -> Action:
-        """Return what is asked for here now."""
-        self.reached.add(number)
-        return Action(self.found[number].lesser) if number == self.planted else action
+    def use(self, number: int) -> Action:
+        """Return the value of a use."""
+        if not self.found[number].is_early:
+            self.reached.add(number)
+        return self.values[number]
+
+    def plant(self, *numbers: int) -> None:
+        """Lower uses in this process."""
+        for number in numbers:
+            vars(self.values[number]).update(_identity(Action(self.found[number].lesser)))
+
+    def restore(self, *numbers: int) -> None:
+        """Let uses ask for what they should."""
+        for number in numbers:
+            vars(self.values[number]).update(_identity(Action(self.found[number].action)))
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -132,18 +181,42 @@ class Planter(ast.NodeTransformer, MetaPathFinder):
         return spec
 
     def changed(self, text: bytes, path: str) -> ast.Module:
-        """Parse a module, and put the hook around each of its uses."""
+        """Parse a module, and put the hook at each of its uses."""
         self.at = Path(path).relative_to(self.source).as_posix()
         tree = self.visit(ast.parse(text, path))
         return ast.fix_missing_locations(tree)  # type: ignore[no-any-return]
 
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Compare values of uses by what they are: they are no members of the enum."""
+        if any(is_use(each) for each in (node.left, *node.comparators)):
+            swapped = {ast.Is: ast.Eq, ast.IsNot: ast.NotEq}
+            node.ops = [swapped.get(type(each), type(each))() for each in node.ops]
+        return self.generic_visit(node)
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Put the hook around a use."""
+        """Put the hook at a use."""
         site = self.numbers.get((self.at, node.lineno, node.col_offset)) if is_use(node) else None
         if site is None:
             return self.generic_visit(node)
-        hook = ast.Name(_HOOK, ast.Load())
-        return ast.copy_location(ast.Call(hook, [ast.Constant(site.number), node], []), node)
+        return ast.copy_location(ast.Call(ast.Name(_HOOK, ast.Load()), [ast.Constant(site.number)], []), node)
+
+
+def _identity(action: Action) -> dict[str, object]:
+    return {name: vars(action)[name] for name in ("_name_", "_value_", "word", "kinds")}
+
+
+def _copied(action: Action, number: int) -> Action:
+    """Make a value that equals a member of the enum, and knows of which use it is."""
+    value = str.__new__(Action, action.word)
+    vars(value).update(vars(action), **{SITE: number})
+    return value
+
+
+def compare_by_value() -> None:
+    """Let actions equal each other by what they are now, so that the value of a use can become another one."""
+    Action.__hash__ = lambda self: hash(self._value_)  # type: ignore[method-assign, assignment]
+    Action.__eq__ = lambda self, other: self._value_ == getattr(other, "_value_", other)  # type: ignore[method-assign, assignment]
+    Action.__ne__ = lambda self, other: self._value_ != getattr(other, "_value_", other)  # type: ignore[method-assign, assignment]
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -163,5 +236,6 @@ class _Loader(importlib.machinery.SourceFileLoader):
 def install(source: Path) -> Planter:
     """Load the packages' modules with hooks from here on."""
     planter = Planter(source, sites(source))
+    compare_by_value()
     sys.meta_path.insert(0, planter)
     return planter

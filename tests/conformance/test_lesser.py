@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance.lesser.sites import Planter, lesser_of, sites
+import pytest
+
+from conformance.lesser.doors import DEEP, SHALLOW, admits_more
+from conformance.lesser.judged import read_judgements
+from conformance.lesser.sites import lesser_of, sites
 from limnos.access.actions import Action
 from limnos.access.policy import POLICY, SERVER_ACTIONS
 
@@ -16,6 +20,8 @@ from limnos.access.actions import Action
 ROUTE = (Action.TABLE_CREATE,)
 def make(action=Action.TABLE_DROP):
     return Action.TABLE_COMMIT, action
+def is_commit(action):
+    return action is Action.TABLE_COMMIT
 """
 
 
@@ -41,35 +47,86 @@ def test_every_use_is_found() -> None:
     assert not all(each.is_early for each in found)
 
 
+PLANTING = """
+import sys
+from pathlib import Path
+from conformance.lesser.sites import install
+from limnos.access.actions import Action
+from limnos.access.policy import POLICY
+planter = install(Path(sys.argv[1]))
+names = {"__lesser_use__": planter.use}
+exec(compile(planter.changed(TEXT.encode(), sys.argv[1] + "/limnos/services/odd.py"), "odd", "exec"), names)
+told = names["make"](), names["is_commit"](Action.TABLE_COMMIT)
+assert told == ((Action.TABLE_COMMIT, Action.TABLE_DROP), True), told
+assert planter.reached == {2, 3}, planter.reached
+planter.plant(0, 2)
+assert names["make"]() == (Action.TABLE_LOAD, Action.TABLE_DROP)
+assert names["ROUTE"] == (Action.TABLE_LIST,) != (Action.TABLE_CREATE,)
+assert POLICY[names["ROUTE"][0]] is POLICY[Action.TABLE_LIST]
+planter.restore(0, 2)
+assert names["ROUTE"] == (Action.TABLE_CREATE,)
+print("right")
+"""
+
+
 def test_one_use_is_lowered(tmp_path: Path) -> None:
-    """The planted one alone, each time that it is come by; which were come by is noted."""
+    """The planted ones alone, also where the value was put aside before; which were come by later is noted; members are compared by value."""
     folder = tmp_path / "limnos" / "services"
     folder.mkdir(parents=True)
     (folder / "odd.py").write_text(TEXT)
     found = sites(tmp_path)
-    planter = Planter(tmp_path, found)
-    names: dict[str, object] = {"__lesser_use__": planter.use}
-    exec(compile(planter.changed(TEXT.encode(), str(folder / "odd.py")), "odd", "exec"), names)
-    made = names["make"]
+
+    told = run(f"TEXT = {TEXT!r}\n{PLANTING}", str(tmp_path))
 
     assert [(each.action, each.lesser, each.is_early) for each in found] == [
         ("table_create", "table_list", True), ("table_drop", "table_load", True), ("table_commit", "table_load", False),
+        ("table_commit", "table_load", False),
     ]  # fmt: skip
-    assert planter.reached == {0, 1}
-    assert made() == (Action.TABLE_COMMIT, Action.TABLE_DROP)  # type: ignore[operator]
-    planter.planted = 2
-    assert made() == (Action.TABLE_LOAD, Action.TABLE_DROP)  # type: ignore[operator]
+    assert [each.key for each in found] == [
+        "services/odd.py table_create", "services/odd.py make table_drop", "services/odd.py make table_commit",
+        "services/odd.py is_commit table_commit",
+    ]  # fmt: skip
+    assert [each.asks for each in found] == [(), (), (), ()]
     assert str(found[2]) == "limnos/services/odd.py:5: table_commit -> table_load"
+    assert told == "right"
 
 
-def test_a_process_of_its_own_loads_with_hooks() -> None:
-    """The plugin installs the hook before a service is imported; without a plant nothing is another one."""
-    code = (
-        "import conformance.lesser.planted; from limnos.services import trash; print('__lesser_use__' in vars(trash))"
-    )
+def test_a_door_is_the_same_for_every_caller() -> None:
+    """Who may use a catalog may own a table in it: that reads the same bodies for looking as for making. What a member may not do does not."""
+    create, look = Action.TABLE_CREATE, Action.TABLE_LIST
 
+    assert admits_more([create], [look], SHALLOW) is None
+    assert admits_more([create], [look], DEEP) is not None  # the namespace is known, and whose it is
+    assert "nothing" in str(admits_more([Action.TAG_CREATE], [Action.TAG_LIST], SHALLOW))
+    assert admits_more([Action.TAG_CREATE, Action.TAG_LIST], [Action.TAG_LIST, Action.TAG_LIST], SHALLOW) is None
+
+
+def test_judgements_are_of_uses_that_are_there(tmp_path: Path) -> None:
+    """Each use that may be lowered has a reason; a key that no use has any longer is told."""
+    found = sites(ROOT / "src")
+    path = tmp_path / "judged.toml"
+    path.write_text('[[use]]\nkey = "services/gone.py table_drop"\nreason = "none"\n')
+
+    assert all(len(each) > 20 for each in read_judgements(found).values())
+    assert len({each.key for each in found}) == len(found)
+    with pytest.raises(ValueError, match=r"no use has the key 'services/gone\.py table_drop'"):
+        read_judgements(found, path)
+
+
+def run(code: str, *arguments: str) -> str:
+    """Run code in a process of its own; returns what it prints."""
     told = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
+    )
+    return told.stdout.strip()
+
+
+def test_services_load_with_hooks() -> None:
+    """The hook is installed before a service is imported; without a plant nothing is another one."""
+    code = (
+        "from pathlib import Path; from conformance.lesser.sites import install; planter = install(Path('src').resolve());"
+        "from limnos.services import trash; from limnos.access.actions import Action;"
+        "from limnos.model.kinds import Kind; print(trash._CREATES[Kind.TABLE] == Action.TABLE_CREATE, '__lesser_use__' in vars(trash))"
     )
 
-    assert told.stdout.strip() == "True"
+    assert run(code) == "True True"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from limnos.services import trash
+from tests.http.asterix.wire import rows
 from tests.http.driver import API, OWN, Node, grant
 from tests.http.iceberg.wire import (
     SPACES,
@@ -19,6 +20,7 @@ from tests.http.iceberg.wire import (
     table_path,
     view_path,
 )
+from tests.http.test_coverage import FUNCTION
 
 TRASH = f"{OWN}/metalakes/lake/catalogs/main/trash"
 
@@ -178,3 +180,45 @@ def test_pages_tell_nothing_of_what_is_hidden(node: Node, monkeypatch: pytest.Mo
 
     assert pages in ([[ids["w"]], [ids["t"]]], [[ids["w"]], [ids["t"]], []])
     assert node.done("GET", f"{TRASH}?limit=1", user="eve") == {"trash": [], "before": None}
+
+
+CATALOGS = {"fileset": "fileset", "topic": "messaging", "model": "model"}
+"""Kinds of things with catalogs of their own, and the types of those."""
+MAKES = "create_table create_view create_fileset create_topic register_model register_function"
+
+
+def test_who_may_not_make_such_a_thing_brings_none_back(node: Node) -> None:
+    """Who owns what was dropped needs the right to make one where it goes, too: to list what is there is not enough."""
+    grant(node, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
+    role = grant(node, "ana", MAKES, kind="METALAKE", on="lake")
+    make_space(node, "a")
+    things = {"table": {"columns": [{"name": "id", "type": "long"}]}, "function": FUNCTION, **{kind: {} for kind in CATALOGS}}
+    for kind, body in things.items():
+        catalog = f"{API}/lake/catalogs/{kind if kind in CATALOGS else 'main'}"
+        if kind in CATALOGS:
+            node.done(
+                "POST", f"{API}/lake/catalogs", {"name": kind, "type": CATALOGS[kind], "provider": CATALOGS[kind]}
+            )
+            node.done("POST", f"{catalog}/schemas", {"name": "a"})
+        node.done("POST", f"{catalog}/schemas/a/{kind}s", {"name": kind, **body}, user="ana")
+        node.done("DELETE", f"{catalog}/schemas/a/{kind}s/{kind}", user="ana")
+    rows(
+        node,
+        "create type a.d as { id: int }; create view a.v as select value 1; create synonym a.s for a.v;"
+        " drop synonym a.s; drop view a.v; drop type a.d",
+        user="ana",
+    )
+
+    def brought_back() -> dict[str, int]:
+        found = {}
+        for catalog in ("main", *CATALOGS):
+            trash_of = f"{OWN}/metalakes/lake/catalogs/{catalog}/trash"
+            for each in node.get(trash_of).json()["trash"]:
+                found[each["kind"]] = node.ask("POST", f"{trash_of}/{each['id']}/undrop", {}, user="ana").status
+        return found
+
+    kinds = {*things, "datatype", "view", "synonym"}
+    node.done("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": [role]})
+    assert brought_back() == dict.fromkeys(kinds, 403)
+    node.done("PUT", f"{API}/lake/permissions/users/ana/grant", {"roleNames": [role]})
+    assert brought_back() == dict.fromkeys(kinds, 200)

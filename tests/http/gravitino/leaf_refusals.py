@@ -41,6 +41,7 @@ CALLERS: dict[str, str] = {
     "creator": f"{_USE} create_table",
     "reader": f"{_USE} select_table",
     "writer": f"{_USE} modify_table",
+    "keyless": "use_schema select_table read_fileset consume_topic use_model execute_function",
     "leaf_owner": _USE,
     "keeper": "use_catalog",
     "owner": "",
@@ -49,7 +50,7 @@ CALLERS: dict[str, str] = {
 }
 """Each column: what the caller is granted on the metalake.
 
-`nobody` sends no credential, `stranger` is no user of the metalake. `leaf_owner` owns what lies in the schemas, `keeper` the schemas,
+`nobody` sends no credential, `stranger` is no user of the metalake. `keyless` may use no catalog. `leaf_owner` owns what lies in the schemas, `keeper` the schemas,
 `owner` the catalogs, `laker` the metalake. `admin` is a service admin, and in the metalake a mere member who owns the roles.
 """
 CATALOGS = {"models": "model", "files": "fileset", "topics": "messaging"}

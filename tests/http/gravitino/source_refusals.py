@@ -31,6 +31,7 @@ CALLERS: dict[str, str] = {
     "creator": f"{_USE} create_table",
     "reader": f"{_USE} select_table",
     "writer": f"{_USE} modify_table",
+    "keyless": "use_schema select_table modify_table",
     "granter": "manage_grants",
     "table_owner": _USE,
     "keeper": "use_catalog",

@@ -28,6 +28,7 @@ CALLERS: dict[str, str] = {
     "consumer": f"{_USE} consume_topic",
     "producer": f"{_USE} produce_topic",
     "tabler": f"{_USE} create_table select_table modify_table",
+    "keyless": "use_schema consume_topic produce_topic",
     "granter": "manage_grants",
     "topic_owner": _USE,
     "keeper": "use_catalog",

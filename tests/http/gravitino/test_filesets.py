@@ -106,6 +106,20 @@ def test_several_locations(files: Node) -> None:
     assert files.get(f"{FILESETS}/f/location").status == 400
 
 
+def test_who_may_make_none_leaves_no_directory(files: Node) -> None:
+    """A fileset's directory is made before the fileset: for who may make one, and not for who may look at the schema."""
+    place = Path(warehouse(files).removeprefix("file://"))
+    grant(files, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
+    there = sorted(place.iterdir())
+    refused = files.ask("POST", FILESETS, {"name": "mine"}, user="ana").status
+    left = sorted(place.iterdir())
+    grant(files, "ana", "create_fileset", kind="METALAKE", on="lake")
+    made = files.ask("POST", FILESETS, {"name": "mine"}, user="ana").status
+
+    assert (refused, left, made) == (403, there, 200)
+    assert len(list(place.iterdir())) == len(there) + 1
+
+
 def test_what_lies_in_it(files: Node, tmp_path: Path) -> None:
     """Directories first, then files with their sizes; links are neither, and nothing outside is shown."""
     directory = Path(str(make(files)["storageLocation"]).removeprefix("file://"))

@@ -28,6 +28,7 @@ CALLERS = {
     "writer": f"{USE} modify_table",
     "drafter": f"{USE} create_view",
     "viewer": f"{USE} select_view",
+    "keyless": "use_schema select_table modify_table select_view",
     "holder": "use_catalog",
     "owner": "",
 }

@@ -1,0 +1,68 @@
+"""Whether a route that asks for less before it reads a long body reads that of anybody more: asked of every caller there can be.
+
+May import `limnos.access` and `limnos.model`.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Final, cast
+
+from limnos.access.actions import Action
+from limnos.access.policy import POLICY
+from limnos.access.prospects import could
+from limnos.access.rules import Allowed
+from limnos.model.decisions import Chain, Link
+from limnos.model.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from limnos.access.rules import Rule
+    from limnos.model.principals import Subject
+    from limnos.model.privileges import Privilege
+
+_METALAKE, _CATALOG, _NAMESPACE = Link(1, Kind.METALAKE, "m"), Link(2, Kind.CATALOG, "c"), Link(3, Kind.NAMESPACE, "n")
+SHALLOW: Final[tuple[Chain, ...]] = ((_METALAKE,), (_CATALOG, _METALAKE))
+"""What the own API and Gravitino's know of the object before they read a body."""
+DEEP: Final[tuple[Chain, ...]] = (
+    *SHALLOW,
+    (_NAMESPACE, _CATALOG, _METALAKE),
+    (Link.absent(Kind.NAMESPACE, "n"), _CATALOG, _METALAKE),
+    *(
+        (link, _NAMESPACE, _CATALOG, _METALAKE)
+        for kind in (Kind.TABLE, Kind.VIEW)
+        for link in (Link(4, kind, "t"), Link.absent(kind, "t"))
+    ),
+)
+"""What Iceberg REST and Lance REST know."""
+
+
+class _Caller:
+    def __init__(self, allowed: tuple[Privilege, ...], *, member: bool, admin: bool) -> None:
+        self.allow_ids, self.member, self.service_admin = frozenset(allowed), member, admin
+        self.principal_ids = frozenset({1})
+
+
+def admits_more(asks: Sequence[Action], lowered: Sequence[Action], chains: Sequence[Chain]) -> str | None:
+    """Describe a caller whose body is read for the lowered actions alone; None if there is none."""
+    privileges = sorted({each for action in (*asks, *lowered) for each in _privileges(POLICY[action])})
+    held = (each for count in range(len(privileges) + 1) for each in combinations(privileges, count))
+    for allowed, member, admin, chain in product(held, (False, True), (False, True), chains):
+        caller = cast("Subject", _Caller(allowed, member=member, admin=admin))
+        for owned in (None, *(link.id for link in chain if link.id > 0)):
+            owner_of = {link.id: 1 if link.id == owned else 2 for link in chain}
+            now, then = (
+                any(could(caller, each, chain, lambda link: owner_of[link.id]) for each in some)  # noqa: B023 - called here
+                for some in (lowered, asks)
+            )
+            if now and not then:
+                return f"who holds {allowed or 'nothing'} and owns {owned} on {[link.kind.word for link in chain]}"
+    return None
+
+
+def _privileges(rule: Rule) -> Iterator[Privilege]:
+    if isinstance(rule, Allowed):
+        yield rule.privilege
+    for part in (*getattr(rule, "parts", ()), *getattr(rule, "rules", {}).values()):
+        yield from _privileges(part)

@@ -1,0 +1,61 @@
+"""Which uses a test comes by, and which of them it tells from the lesser ones by a decision.
+
+May import `limnos.access`. `record_decisions` must run before a module of the services is imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import limnos.access.decide as deciding
+from conformance.lesser.sites import SITE
+from limnos.access import prospects
+from limnos.access.actions import Action
+from limnos.model.decisions import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from conformance.lesser.sites import Planter
+
+
+class Recorder:
+    """Notes which uses are decided on, and whether the lesser action would have been decided otherwise."""
+
+    def __init__(self, planter: Planter) -> None:
+        self._planter = planter
+        self._decisive: set[int] = set()
+
+    def record_decisions(self) -> None:
+        """Ask each question of the access rules a second time, with the lesser action, from here on."""
+        deciding.decide = self._asked_twice(deciding.decide)
+        prospects.could = self._asked_twice(prospects.could)
+
+    def take(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Return which uses were come by since the last call, and which of them were decided otherwise."""
+        found = frozenset(self._planter.reached), frozenset(self._decisive)
+        self._planter.reached.clear()
+        self._decisive.clear()
+        return found
+
+    def _asked_twice(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(subject: object, action: Action, *rest: object, **others: object) -> object:
+            told = plain(subject, action, *rest, **others)
+            number = vars(action).get(SITE)
+            if number is not None:
+                self._planter.reached.add(number)
+                try:
+                    lesser = plain(subject, Action(self._planter.found[number].lesser), *rest, **others)
+                except Exception:  # a fact that is not at hand yet: nobody knows
+                    self._decisive.add(number)
+                    return told
+                if _allowed(told) != _allowed(lesser):
+                    self._decisive.add(number)
+            return told
+
+        return asked
+
+
+def _allowed(told: object) -> bool:
+    return told.allowed if isinstance(told, Decision) else bool(told)

@@ -1,0 +1,143 @@
+"""Requests of tests that are sent a second time with a use lowered: is the answer another one? Nothing is committed by the second.
+
+May import `pytest`, `limnos` and the driver of `tests.http`, behind the hook of `sites`.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pytest
+
+from conformance.lesser.sites import Planter
+from limnos.http import application
+from limnos.model.errors import Unavailable
+from limnos.services.context import Context
+from tests.http.driver import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Collection, Iterator
+
+    from conformance.lesser.recording import Recorder
+    from tests.http.driver import Answer
+
+TRIES_MAX: Final = 60
+"""Requests that are tried for one use, until one is answered otherwise."""
+DEPTH_MAX: Final = 4
+"""Uses behind one another that ask for the same."""
+LOOKS: Final = ("GET", "HEAD")
+
+
+class Told(NamedTuple):
+    """The request that was answered otherwise, and the uses that had to be lowered with the one that is meant."""
+
+    test: str
+    request: str
+    answers: str
+    again: tuple[int, ...]
+
+
+class Replays:
+    """A plugin of pytest that sends requests of tests again, each with the uses lowered that are decided otherwise in it."""
+
+    def __init__(self, planter: Planter, recorder: Recorder, wanted: Collection[int]) -> None:
+        self.planter, self.wanted = planter, wanted
+        self._recorder = recorder
+        self._plain = Node._ask
+        self._submitted = Context._submitted
+        self._replaying = False
+        self._test = ""
+        self._shapes: set[tuple[int, str, str]] = set()
+        """Uses and requests, but for the caller's name, that were tried: behind a use that is noticed another may refuse."""
+        self.noticed: dict[int, Told] = {}
+        self.again: dict[int, Told] = {}
+        self.reached: dict[int, str] = {}
+        self.tries: dict[int, int] = {}
+
+    def install(self) -> None:
+        """Take over how nodes in process are asked, and how they commit."""
+        outer = self
+
+        async def ask(node: Node, *request: object, **options: object) -> Answer:
+            return await outer.asked(node, *request, **options)
+
+        async def submitted(ctx: Context, writing: Awaitable[object], *, is_told: bool) -> object:
+            if outer._replaying:
+                writing.close()  # type: ignore[attr-defined]
+                raise Unavailable("Nothing is committed by a request that is sent again")
+            return await outer._submitted(ctx, writing, is_told=is_told)
+
+        Node._ask = ask  # type: ignore[method-assign, assignment]
+        Context._submitted = submitted  # type: ignore[method-assign, assignment]
+        application.key_of = lambda *_: None  # type: ignore[assignment]  # no answer is kept: the next may be of a lowered use
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Know which test asks."""
+        self._test = item.nodeid
+
+    async def asked(self, node: Node, *request: object, **options: object) -> Answer:
+        """Ask, then ask again with each use lowered by which the answer may become another one."""
+        self._recorder.take()
+        answer = await self._plain(node, *request, **options)  # type: ignore[arg-type]
+        uses, decisive = self._recorder.take()
+        for number in uses:
+            self.reached.setdefault(number, self._test)
+        if self._replaying or (answer.status < 400 and request[0] not in LOOKS):
+            return answer
+        shape = str(request[0]), str(request[1]).replace(str(request[3]), "")
+        for number in sorted(decisive):
+            is_new = (
+                (number, *shape) not in self._shapes
+                if number in self.noticed
+                else self.tries.get(number, 0) < TRIES_MAX
+            )
+            if is_new and number in self.wanted:
+                self._shapes.add((number, *shape))
+                self.tries[number] = self.tries.get(number, 0) + 1
+                await self._try(node, number, answer, *request, **options)
+        return answer
+
+    async def _try(self, node: Node, number: int, answer: Answer, *request: object, **options: object) -> None:
+        """Lower a use; then those with it that are decided otherwise behind it, and see which of them refuse in its place."""
+        lowered, last = (number,), answer
+        while len(lowered) <= DEPTH_MAX:
+            with self._lowered(lowered):
+                other = await self._plain(node, *request, **options)  # type: ignore[arg-type]
+            _, decisive = self._recorder.take()
+            told = Told(
+                self._test,
+                f"{request[0]} {request[1]} by {request[3]}",
+                f"{last.status} became {other.status}",
+                lowered[:-1],
+            )
+            if differs(last, other):
+                if len(lowered) == 1:
+                    self.noticed.setdefault(number, told)
+                else:
+                    self.again.setdefault(lowered[-1], told)
+                    if last.status == answer.status:
+                        for each in lowered[:-1]:
+                            self.again.setdefault(each, told._replace(again=tuple(n for n in lowered if n != each)))
+            more = sorted(decisive - set(lowered))
+            if not more:
+                return
+            lowered, last = (*lowered, more[0]), other
+
+    @contextmanager
+    def _lowered(self, numbers: tuple[int, ...]) -> Iterator[None]:
+        self._replaying = True
+        self.planter.plant(*numbers)
+        try:
+            yield
+        finally:
+            self.planter.restore(*numbers)
+            self._replaying = False
+
+
+def differs(first: Answer, second: Answer) -> bool:
+    """Say whether two answers differ in their status, or in the sizes of what a list shows."""
+    if first.status != second.status:
+        return True
+    return first.status < 400 and len(first.body) != len(second.body)
