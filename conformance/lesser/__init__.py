@@ -1,1 +1,1 @@
-"""Does any table of refusals notice when one use of an action asks for less? Each use is lowered, and the tables are asked again."""
+"""Does any test notice when one use of an action asks for less? Requests of tests are sent again with the use lowered."""

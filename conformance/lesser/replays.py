@@ -14,6 +14,7 @@ from conformance.lesser.sites import Planter
 from limnos.http import application
 from limnos.model.errors import Unavailable
 from limnos.services.context import Context
+from limnos.services.scene import Scene
 from tests.http.driver import Node
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class Replays:
                 raise Unavailable("Nothing is committed by a request that is sent again")
             return await outer._submitted(ctx, writing, is_told=is_told)
 
+        # What was decided before is not remembered: it would hide the uses that come later.
+        Scene.decide = lambda scene, action, chain: scene.decide_for(scene.user, action, chain)  # type: ignore[method-assign]
         Node._ask = ask  # type: ignore[method-assign, assignment]
         Context._submitted = submitted  # type: ignore[method-assign, assignment]
         application.key_of = lambda *_: None  # type: ignore[assignment]  # no answer is kept: the next may be of a lowered use

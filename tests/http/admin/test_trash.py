@@ -192,7 +192,11 @@ def test_who_may_not_make_such_a_thing_brings_none_back(node: Node) -> None:
     grant(node, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
     role = grant(node, "ana", MAKES, kind="METALAKE", on="lake")
     make_space(node, "a")
-    things = {"table": {"columns": [{"name": "id", "type": "long"}]}, "function": FUNCTION, **{kind: {} for kind in CATALOGS}}
+    things = {
+        "table": {"columns": [{"name": "id", "type": "long"}]},
+        "function": FUNCTION,
+        **{kind: {} for kind in CATALOGS},
+    }
     for kind, body in things.items():
         catalog = f"{API}/lake/catalogs/{kind if kind in CATALOGS else 'main'}"
         if kind in CATALOGS:

@@ -150,6 +150,19 @@ def test_position_that_names_others(node: Node) -> None:
     assert [each["behind"] for each in node.get(HOOKS).json()["webhooks"]] == [0]
 
 
+def test_a_position_of_another_metalake_starts_no_webhook(node: Node) -> None:
+    """Neither a new webhook nor one that is tried again goes on from where another metalake's changes are."""
+    node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
+    theirs = node.done("GET", f"{OWN}/metalakes/other/changes?after=now")["next"]
+    made = node.done("POST", HOOKS, {"url": URL})
+    refused = [node.post(path, {"url": URL, "after": theirs} if path == HOOKS else {"after": theirs})
+               for path in (HOOKS, f"{HOOKS}/{made['id']}/retry")]  # fmt: skip
+
+    assert [answer.status for answer in refused] == [400, 400]
+    assert all("another metalake" in str(answer.json()) for answer in refused)
+    assert len(node.get(HOOKS).json()["webhooks"]) == 1
+
+
 def test_so_many_and_no_more(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """A metalake has a limited number of webhooks, so that it leaves room for those of others."""
     monkeypatch.setattr(webhooks, "WEBHOOKS_MAX", 2)
