@@ -105,7 +105,7 @@ def report(replays: Replays) -> int:
             continue
         word, told = outcome(replays, site)
         if word in ("SURVIVED", "NOT REACHED") and site.key in judged:
-            word, told = "judged", judged[site.key]
+            word, told = "open" if judged[site.key].is_open else "judged", judged[site.key].reason
         counts[word] += 1
         print(f"{word:11} {site.key} (line {site.line}) -> {site.lesser}: {told}")
     print(f"{sum(counts.values())} uses:", ", ".join(f"{count} {word}" for word, count in sorted(counts.items())))

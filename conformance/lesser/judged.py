@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,15 +14,23 @@ if TYPE_CHECKING:
 FILE = Path(__file__).with_name("judged.toml")
 
 
-def read_judgements(sites: Iterable[Site], path: Path = FILE) -> dict[str, str]:
-    """Read the reasons by the key of their use. Raises ValueError for a use that is not there, or a judgement without a reason."""
+class Judgement(NamedTuple):
+    """Why nobody notices: the reason why it may be so, or what a test lacks."""
+
+    reason: str
+    is_open: bool
+
+
+def read_judgements(sites: Iterable[Site], path: Path = FILE) -> dict[str, Judgement]:
+    """Read the judgements by the key of their use. Raises ValueError for a use that is not there, or a judgement without a reason."""
     known = {each.key for each in sites}
-    found: dict[str, str] = {}
-    for each in tomllib.loads(path.read_text(encoding="utf-8")).get("use", []):
-        key = each["key"]
-        if key not in known:
-            raise ValueError(f"{path.name}: no use has the key {key!r}")
-        if key in found or not each.get("reason"):
-            raise ValueError(f"{path.name}: {key!r} is there twice, or without a reason")
-        found[key] = each["reason"]
+    found: dict[str, Judgement] = {}
+    held = tomllib.loads(path.read_text(encoding="utf-8"))
+    for is_open, each in ((name == "open", each) for name in ("same", "open") for each in held.get(name, ())):
+        for key in each["keys"]:
+            if key not in known:
+                raise ValueError(f"{path.name}: no use has the key {key!r}")
+            if key in found or not each.get("reason"):
+                raise ValueError(f"{path.name}: {key!r} is there twice, or without a reason")
+            found[key] = Judgement(each["reason"], is_open)
     return found

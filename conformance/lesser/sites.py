@@ -83,7 +83,9 @@ def sites(source: Path) -> list[Site]:
         for path in sorted((source / package.replace(".", "/")).rglob("*.py")):
             name = path.relative_to(source).as_posix()
             counts: Counter[str] = Counter()
-            for node, function, beside in _uses(ast.parse(path.read_text(encoding="utf-8"))):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            doors = set(_doors(tree))
+            for node, function, beside in _uses(tree):
                 word = Action[node.attr].word
                 lesser = lesser_of(word)
                 if lesser is None:
@@ -92,7 +94,7 @@ def sites(source: Path) -> list[Site]:
                 counts[key] += 1
                 key += f" #{counts[key]}" if counts[key] > 1 else ""
                 is_early = not function or function.startswith("=")
-                asks = beside if is_early and package == "limnos.http" else ()
+                asks = beside if package == "limnos.http" and (is_early or node.lineno in doors) else ()
                 found.append(
                     Site(
                         len(found),
@@ -132,6 +134,15 @@ def _uses(
             if is_use(child):
                 yield child, around, beside  # type: ignore[misc]
             yield from _uses(child, around, beside)
+
+
+def _doors(tree: ast.AST) -> Iterator[int]:
+    """Find the lines of what routes ask for before they read a long body: `asks=…`, as an argument or a name."""
+    for node in ast.walk(tree):
+        is_argument = isinstance(node, ast.keyword) and node.arg == "asks"
+        is_name = isinstance(node, ast.Assign) and [getattr(each, "id", "") for each in node.targets] == ["asks"]
+        if is_argument or is_name:
+            yield from (each.lineno for each in ast.walk(node) if is_use(each))  # type: ignore[attr-defined]
 
 
 def is_use(node: ast.AST) -> bool:

@@ -105,9 +105,9 @@ def test_judgements_are_of_uses_that_are_there(tmp_path: Path) -> None:
     """Each use that may be lowered has a reason; a key that no use has any longer is told."""
     found = sites(ROOT / "src")
     path = tmp_path / "judged.toml"
-    path.write_text('[[use]]\nkey = "services/gone.py table_drop"\nreason = "none"\n')
+    path.write_text('[[same]]\nkeys = ["services/gone.py table_drop"]\nreason = "none"\n')
 
-    assert all(len(each) > 20 for each in read_judgements(found).values())
+    assert all(len(each.reason) > 20 for each in read_judgements(found).values())
     assert len({each.key for each in found}) == len(found)
     with pytest.raises(ValueError, match=r"no use has the key 'services/gone\.py table_drop'"):
         read_judgements(found, path)

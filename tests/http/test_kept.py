@@ -450,21 +450,6 @@ def test_story_fails_under(town: Town, name: str) -> None:
 # ------------------------------------------------------------------------------------------- the rest of it
 
 
-def test_each_kept_answer_stands_on_its_own_right(town: Town) -> None:
-    """A table's own right is of no use without the catalog's, and to look at the schema is no right on a table: what was kept goes with either."""
-    ways = {"use_catalog": (("GET", TABLE), ("GET", gravitino(TABLE))), "select_table": (("HEAD", TABLE),)}
-    roles = {each: grant(town.one, "ben", each, kind="CATALOG", on="main") for each in (*ways, "use_schema")}
-    for right, asked in ways.items():
-        before = again()
-        statuses = [compare(town, *each, user="ben").status for _ in range(3) for each in asked]
-        assert again() > before
-        town.one.done("PUT", f"{API}/lake/permissions/users/ben/revoke", {"roleNames": [roles[right]]})
-
-        assert set(statuses) <= {200, 204}
-        assert {compare(town, *each, user="ben").status for each in asked} == {403}
-        town.one.done("PUT", f"{API}/lake/permissions/users/ben/grant", {"roleNames": [roles[right]]})
-
-
 def test_kept_answers_are_counted_and_logged(town: Town) -> None:
     """An answer that is sent again has an id of its own, and is counted and told to the log like any other."""
     settle(town)
