@@ -91,9 +91,12 @@ def main(arguments: list[str]) -> int:
     replays.install()
     began = time.monotonic()
     options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
-    pytest.main([*options, *(asked.tests or (*FIRST, *THEN))], plugins=[replays, Chosen()])
-    print(f"tests took {time.monotonic() - began:.0f} s")
-    return report(replays)
+    try:
+        pytest.main([*options, *(asked.tests or (*FIRST, *THEN))], plugins=[replays, Chosen()])
+    finally:  # also where the run is ended
+        print(f"tests took {time.monotonic() - began:.0f} s")
+        code = report(replays)
+    return code
 
 
 def report(replays: Replays) -> int:
