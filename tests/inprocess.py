@@ -12,12 +12,13 @@ from limnos.access.authentication import Authenticator, Credential, trusted
 from limnos.files import everything
 from limnos.model.kinds import ICEBERG_PROVIDER as ICEBERG
 from limnos.services.catalogs import catalog_create
-from limnos.services.context import Context, Services
+from limnos.services.context import Context
 from limnos.services.defaults import Defaults, Rules
 from limnos.services.files import Files
 from limnos.services.iceberg_tables import TableRequest
 from limnos.services.metalakes import metalake_create
 from limnos.services.scene import Scope
+from limnos.services.shared import Services
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import View
 

@@ -17,7 +17,8 @@ from limnos.config.settings import Events, Jobs, Names, Server, Settings
 from limnos.config.storage import Sources, Storage
 from limnos.http.request import IS_GONE
 from limnos.http.throttle import Throttle
-from limnos.services.job_rules import JobRules
+from limnos.services.job_rules import JOB_RULES, JobRules
+from limnos.services.sqlpp_requests import REQUESTS
 
 API = "/api/metalakes"
 OWN = "/api/limnos/v1"
@@ -134,7 +135,7 @@ PROGRAM = {"jobType": "shell", "executable": "/bin/true", "comment": None}
 
 def let_jobs(node: Node) -> None:
     """Let jobs be asked for; nobody runs them."""
-    node.built.services.job_rules = JobRules(enabled=True, allowed=("/bin",))
+    JOB_RULES.put(node.built.services, JobRules(enabled=True, allowed=("/bin",)))
 
 
 @contextmanager
@@ -156,7 +157,7 @@ def node_at(
     )  # fmt: skip
     with asyncio.Runner() as runner:
         built = build(settings)
-        built.services.sqlpp_requests.reach_s = 0.0  # nobody began anything elsewhere a moment ago
+        REQUESTS.of(built.services).reach_s = 0.0  # nobody began anything elsewhere a moment ago
         built.application.throttle = Throttle(burst=1_000_000)  # its own tests have another
         try:
             runner.run(bootstrap(built.services, settings))

@@ -12,6 +12,7 @@ from limnos.model.errors import AlreadyExists, BadRequest, Unauthenticated
 from limnos.model.kinds import Kind
 from limnos.model.permits import upkeep_permit
 from limnos.services.context import Context
+from limnos.services.issuer import ISSUER
 from limnos.services.logins import password_set
 from limnos.services.metalakes import metalake_create
 from limnos.services.principal_names import check_new_name, look_alike, name_problem, odd_names
@@ -130,7 +131,7 @@ def test_a_name_that_looks_like_a_service_admins_is_refused(desk: Desk) -> None:
 def test_an_issuers_token_makes_no_double_of_a_user(desk: Desk, user: str) -> None:
     """The token is refused, and no metalake has the user afterwards."""
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
-    desk.node.services.issuer = Vouching()
+    ISSUER.put(desk.node.services, Vouching())
 
     with pytest.raises(Unauthenticated, match="names a user who cannot be"):
         desk.run(sign_in(desk.node.services, bearer(user), request_id="r"))
@@ -151,7 +152,7 @@ def test_a_stored_name_goes_on_working(desk: Desk) -> None:
     """Who has one signs in, gets tokens, secrets and roles; and adding the user again says that there is one."""
     stored(desk, DOUBLE)
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
-    desk.node.services.issuer = Vouching()
+    ISSUER.put(desk.node.services, Vouching())
 
     assert desk.run(sign_in(desk.node.services, bearer(DOUBLE), request_id="r")).user == DOUBLE
     assert desk.run(token_create(desk.ctx(), user=DOUBLE, name="x", expires_in_s=60))[0].user == DOUBLE

@@ -9,6 +9,7 @@ from limnos.model.errors import Forbidden, Unauthenticated
 from limnos.model.kinds import Kind
 from limnos.model.principals import Identity, Trust
 from limnos.services.groups import members_add
+from limnos.services.issuer import ISSUER
 from limnos.services.scene import Scope
 from limnos.services.signing_in import sign_in
 from limnos.services.tokens import token_create
@@ -42,7 +43,7 @@ def vouched(desk: Desk) -> Desk:
     for group in ("crew", "guests"):
         desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name=group))
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
-    desk.node.services.issuer = Vouching()
+    ISSUER.put(desk.node.services, Vouching())
     return desk
 
 
@@ -100,7 +101,7 @@ def test_tokens_that_tell_no_groups_change_none(vouched: Desk) -> None:
 
 def test_token_is_checked_once(vouched: Desk) -> None:
     """A token that was found right is known by its bytes; another one is not."""
-    issuer = vouched.node.services.issuer
+    issuer = ISSUER.of(vouched.node.services)
     assert isinstance(issuer, Vouching)
     enter(vouched, "ana", 10, "crew")
     enter(vouched, "ana", 10, "crew")

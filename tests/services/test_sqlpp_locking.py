@@ -15,7 +15,7 @@ from limnos.model.errors import LockLost, LockTimeout, StateUnknown, Unavailable
 from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
 from limnos.services import sqlpp_locking
-from limnos.services.sqlpp_locking import Held, Locks
+from limnos.services.sqlpp_locking import LOCKS, Held, Locks
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish, are_compatible
 from tests.backends import Lab
@@ -43,7 +43,7 @@ def wish(of: LockKey, mode: LockMode) -> list[LockWish]:
 
 def nodes(lab: Lab) -> tuple[Locks, Locks]:
     """The locks of two nodes."""
-    return Node(lab.store).services.locks, Node(lab.open()).services.locks
+    return LOCKS.of(Node(lab.store).services), LOCKS.of(Node(lab.open()).services)
 
 
 def rows(lab: Lab) -> int:
@@ -387,7 +387,7 @@ class Workload:
 
     async def run(self) -> None:
         """Run all statements to their end; whoever waits for ever fails it."""
-        dying = Node(self.lab.store).services.locks if self.chance.random() < 0.3 else None
+        dying = LOCKS.of(Node(self.lab.store).services) if self.chance.random() < 0.3 else None
         async with asyncio.timeout(LONG_S), asyncio.TaskGroup() as group:
             if dying is not None:
                 group.create_task(self.die(dying))

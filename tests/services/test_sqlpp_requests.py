@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from limnos.model.principals import Asker
-from limnos.services.sqlpp_requests import KNOWN_AFTER_MS, Ended, Request, Requests
+from limnos.services.sqlpp_requests import KNOWN_AFTER_MS, REQUESTS, Ended, Request, Requests
 from tests.backends import Lab
 from tests.inprocess import Node
 
@@ -24,7 +24,7 @@ async def never() -> AsyncIterator[bytes]:
 
 def here(lab: Lab) -> Requests:
     """Those of a node of its own over the store, which looks only when it is told to."""
-    found = Node(lab.open()).services.sqlpp_requests
+    found = REQUESTS.of(Node(lab.open()).services)
     found.every_s, found.reach_s = 3600.0, 0.0
     return found
 

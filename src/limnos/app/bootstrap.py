@@ -30,8 +30,8 @@ from limnos.telemetry.logs import get_logger
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
     from limnos.model.records import MetalakeRecord
-    from limnos.services.context import Services
     from limnos.services.scene import Scene
+    from limnos.services.shared import Services
 
 log = get_logger("limnos.storage")
 COMMENT = "Made on first start"

@@ -29,14 +29,22 @@ from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.patience import patience_of
 from limnos.model.sealed import key_of
-from limnos.services.context import Services
-from limnos.services.credentials import Vendor
+from limnos.services.credentials import VENDOR, Vendor
 from limnos.services.defaults import AuditRules, Defaults, Rules
 from limnos.services.files import Files
-from limnos.services.job_rules import JobRules
+from limnos.services.issuer import ISSUER
+from limnos.services.job_rules import JOB_RULES, JobRules
+from limnos.services.lance_work import WORKERS
 from limnos.services.place_conflicts import PlaceConflicts
+from limnos.services.reports import REPORTS
+from limnos.services.scan_flights import FLIGHTS
+from limnos.services.scan_turns import SCAN_TURNS
 from limnos.services.sealing import Keys
-from limnos.services.sources import Sources
+from limnos.services.shared import Services
+from limnos.services.sources import SOURCES, Sources
+from limnos.services.sqlpp_engine import ENGINE
+from limnos.services.sqlpp_locking import LOCKS
+from limnos.services.sqlpp_requests import REQUESTS
 from limnos.services.storages import Storages, named_of
 from limnos.sources.connectors.registry import Limits
 from limnos.store.migrate import migrate
@@ -78,18 +86,18 @@ class Built(NamedTuple):
         """Close what a node holds, the store last but for its files: what is under way is ended first, its processes too."""
         services = self.services
         self.application.stop()
-        await services.sqlpp_requests.close()
+        await REQUESTS.of(services).close()
         services.chores.close()
-        services.lance.close()
-        services.vendor.close()
-        services.sources.close()
-        await services.locks.close()
+        WORKERS.of(services).close()
+        VENDOR.of(services).close()
+        SOURCES.of(services).close()
+        await LOCKS.of(services).close()
         services.sqlpp_chores.close()
-        services.scan_flights.close()
+        FLIGHTS.of(services).close()
         services.scan_chores.close()
-        services.engine.close()
+        ENGINE.of(services).close()
         with suppress(TimeoutError):
-            await asyncio.wait_for(services.reports.flush(), LAST_REPORTS_S)
+            await asyncio.wait_for(REPORTS.of(services).flush(), LAST_REPORTS_S)
         with suppress(TimeoutError):
             await asyncio.wait_for(services.audit.flush(), LAST_REPORTS_S)
         await services.store.close()
@@ -280,6 +288,17 @@ def _protocols(settings: Settings) -> list[Protocol]:
     ]
 
 
+def _put_parts(services: Services, settings: Settings) -> None:
+    """Give a node the parts that its settings describe; the others are made by their keys."""
+    WORKERS.put(services, lance_processes(settings.lance))
+    VENDOR.put(services, Vendor(timeout_s=settings.storage.timeout_s, time=services.store.time))
+    if (issuer := _issuer_of(settings.oidc, services.store.time)) is not None:
+        ISSUER.put(services, issuer)
+    SOURCES.put(services, Sources(Limits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)))
+    JOB_RULES.put(services, job_rules_of(settings))
+    SCAN_TURNS.put(services, Turns(SCANS_HELD, limits={"caller": SCANS_HELD_OWN}, waits={"caller": SCANS_WAITING_OWN}))
+
+
 def build(settings: Settings) -> Built:
     """Build a node. Opens the store; nothing listens yet."""
     make_data_directory(settings)
@@ -311,15 +330,10 @@ def build(settings: Settings) -> Built:
         files=files,
         wake_worker=upkeep.wake,
         chores=ChoreProcesses(processes_max=settings.server.chore_processes_max),
-        lance=lance_processes(settings.lance),
         sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX),
         scan_chores=ChoreProcesses(processes_max=settings.planning.workers_max),
-        vendor=Vendor(timeout_s=settings.storage.timeout_s, time=store.time),
-        issuer=_issuer_of(settings.oidc, store.time),
-        sources=Sources(Limits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)),
-        job_rules=job_rules_of(settings),
     )
-    services.scan_turns = Turns(SCANS_HELD, limits={"caller": SCANS_HELD_OWN}, waits={"caller": SCANS_WAITING_OWN})
+    _put_parts(services, settings)
     upkeep.services = services
     application = Application(
         services,

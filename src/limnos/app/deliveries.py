@@ -27,7 +27,7 @@ from limnos.telemetry.metrics import Counter, Gauge
 
 if TYPE_CHECKING:
     from limnos.model.entities import Webhook
-    from limnos.services.context import Services
+    from limnos.services.shared import Services
     from limnos.services.webhooks import Sending
 
 log = get_logger("limnos.deliveries")

@@ -31,7 +31,7 @@ from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
-    from limnos.services.context import Services
+    from limnos.services.shared import Services
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.jobs")

@@ -22,6 +22,7 @@ from limnos.app.leaving import heard_apart, leave_within
 from limnos.app.listening import bound_to
 from limnos.http.connection import LaneProtocol
 from limnos.http.guarded import GuardedProtocol
+from limnos.services.sqlpp_engine import ENGINE
 
 if TYPE_CHECKING:
     import socket
@@ -129,10 +130,10 @@ async def _serve(
 ) -> None:
     built = build(settings)
     inner = None if certificates is None or not has_engine(settings) else bound_to("127.0.0.1", 0)
-    built.services.engine = engine_of(settings, inner or sockets[0])
+    ENGINE.put(built.services, engine_of(settings, inner or sockets[0]))
     beside: list[asyncio.Task[None]] = []
     try:
-        built.services.engine.begin()
+        ENGINE.of(built.services).begin()
         await bootstrap(built.services, settings)
         beside += (asyncio.create_task(built.upkeep.run()), asyncio.create_task(built.deliveries.run()))
         executor = executor_of(settings, built.services)

@@ -25,7 +25,7 @@ from limnos.telemetry.metrics import Counter, Gauge
 if TYPE_CHECKING:
     from limnos.files import Allowed
     from limnos.services.audit_lines import AuditLines
-    from limnos.services.context import Services
+    from limnos.services.shared import Services
     from limnos.services.task_kinds import Outcome, TaskKind
     from limnos.store.interface import Store
     from limnos.store.tasks import Task

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from limnos.http.routing import Route, Router, Takes
     from limnos.model.kinds import Kind
     from limnos.names.path import Levels
-    from limnos.services.context import Services
     from limnos.services.scene import Scope
+    from limnos.services.shared import Services
     from limnos.telemetry.request_log import RequestLog
 
     Handler = Callable[[Request, Context], Awaitable[Response]]

@@ -37,6 +37,7 @@ from limnos.services.properties import Edits
 from limnos.services.scan_modes import check_scan_mode
 from limnos.services.scene import Scope
 from limnos.services.sealing import Keys
+from limnos.services.sources import SOURCES
 from limnos.services.table_formats import is_sourced
 from limnos.sources.vending import check_givers
 from limnos.view.cold import for_each, need, need_all
@@ -187,8 +188,8 @@ async def catalog_test(
     )  # fmt: skip
     check_backend(record.provider, record.properties)
     if record.provider in SOURCED:
-        ctx.services.sources.check(record.provider, record.properties)
-        await ctx.services.sources.try_out(record.provider, record.properties)
+        SOURCES.of(ctx.services).check(record.provider, record.properties)
+        await SOURCES.of(ctx.services).try_out(record.provider, record.properties)
     else:
         await _reach(ctx, record.properties)
 
@@ -210,8 +211,8 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
     properties = edits.over(record.properties)
     if record.provider in SOURCED:
         _refuse_other_address(record, properties, edits=edits)
-        ctx.services.sources.check(record.provider, properties)
-        await ctx.services.sources.try_out(record.provider, properties)
+        SOURCES.of(ctx.services).check(record.provider, properties)
+        await SOURCES.of(ctx.services).try_out(record.provider, properties)
         return
     check_edited_backend(record.provider, properties, edited=edits.sets)
     check_storage(properties, ctx.services.defaults, metalake=metalake, catalog_id=catalog_id)
@@ -254,7 +255,7 @@ async def catalog_create(
         scene.require_in_use()
         decision = scene.require(Action.CATALOG_CREATE, scene.settled.outer)
         if record.provider in SOURCED:
-            ctx.services.sources.check(record.provider, properties)
+            SOURCES.of(ctx.services).check(record.provider, properties)
         if need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.zone) is not None:
             raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
         return scene.permit(CatalogCreate(scene.metalake, name, record, scene.maker_id, defaults.warehouse), decision)
@@ -294,7 +295,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
         if is_sourced(scene):
             record = replace(record, properties=defaults.storages.keys.opened(record.properties))
             properties = edits.over(record.properties)
-            ctx.services.sources.check(record.provider, properties)
+            SOURCES.of(ctx.services).check(record.provider, properties)
             _refuse_other_address(record, properties, edits=edits)
         command = CatalogAlter(
             scene.catalog,

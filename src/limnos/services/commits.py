@@ -50,9 +50,10 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
-    from limnos.services.context import Context, Services
+    from limnos.services.context import Context
     from limnos.services.recent import RecentMetadata
     from limnos.services.scene import Scene, Scope
+    from limnos.services.shared import Services
     from limnos.services.sqlpp_fence import Guard, LockShown, Proof
     from limnos.store.tx import Tx
 

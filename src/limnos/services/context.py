@@ -9,54 +9,25 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
-from typing import Protocol as Interface
 
 from msgspec.structs import replace
 
 from limnos.model.audit import Origin, account_text
 from limnos.model.errors import StalePermit, Unavailable
-from limnos.services.audit_lines import AuditLines
-from limnos.services.chores import OwnChores
-from limnos.services.credentials import Vendor
-from limnos.services.hashing import Hashing, Tries
-from limnos.services.issuer import NoIssuer
-from limnos.services.job_rules import JobRules
-from limnos.services.joint import Joint
-from limnos.services.lance_descriptions import Descriptions
-from limnos.services.lance_work import NoWorkers
-from limnos.services.lines import Lines
-from limnos.services.recent import RecentMetadata
-from limnos.services.reports import Reports
-from limnos.services.scan_flights import Flights
-from limnos.services.scan_turns import NoTurns, ScanTurns
 from limnos.services.scene import Scene, Scope, zones_now
-from limnos.services.snapshot_pins import PlanPins
-from limnos.services.sources import Sources, no_sources
-from limnos.services.sqlpp_engine import NoEngine
-from limnos.services.sqlpp_locking import Locks
-from limnos.services.sqlpp_requests import Requests
-from limnos.services.watch import Watch
 from limnos.telemetry.metrics import Counter
 from limnos.view.cold import Cold
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from limnos.access.authentication import Authenticator, Credential
-    from limnos.model.decisions import Decision
+    from limnos.access.authentication import Credential
     from limnos.model.permits import Permit
-    from limnos.services.chores import Chores
-    from limnos.services.defaults import Defaults, Rules
-    from limnos.services.files import Files
-    from limnos.services.issuer import Issuer
-    from limnos.services.lance_work import LanceWorkers
     from limnos.services.once import Once
-    from limnos.services.sqlpp_engine import Engine
-    from limnos.store.interface import Store
+    from limnos.services.shared import Asker, Services
     from limnos.store.jobs import Decided
     from limnos.store.sql import Load, Query, Row
     from limnos.store.tx import Tx
-    from limnos.view.gate import Gate
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -67,86 +38,6 @@ WRITES_FREE = 2
 """How often a write is tried before it takes the locks first."""
 WRITES_MAX = 8
 STALE_PERMITS = Counter("limnos_stale_permits_total", "Mutations decided again because access or a name moved.", ())
-
-
-class Services:
-    """What every request shares: the store, the gate before the view, files and rules."""
-
-    scan_turns: ScanTurns
-
-    def __init__(
-        self,
-        *,
-        store: Store,
-        gate: Gate,
-        rules: Rules,
-        authenticator: Authenticator,
-        defaults: Defaults,
-        files: Files,
-        wake_worker: Callable[[], None],
-        chores: Chores | None = None,
-        lance: LanceWorkers | None = None,
-        engine: Engine | None = None,
-        sqlpp_chores: Chores | None = None,
-        scan_chores: Chores | None = None,
-        vendor: Vendor | None = None,
-        sources: Sources | None = None,
-        issuer: Issuer | None = None,
-        wake_deliveries: Callable[[], object] = lambda: None,
-        job_rules: JobRules | None = None,
-    ) -> None:
-        self.store = store
-        self.gate, self.view = gate, gate.view
-        self.rules, self.authenticator = rules, authenticator
-        self.defaults, self.files = defaults, files
-        self.wake_worker, self.wake_deliveries = wake_worker, wake_deliveries
-        self.job_rules = JobRules() if job_rules is None else job_rules
-        """What jobs of its own this server runs."""
-        self.wake_executor: Callable[[], object] = lambda: None
-        self.chores: Chores = OwnChores() if chores is None else chores
-        self.lance: LanceWorkers = NoWorkers() if lance is None else lance
-        self.descriptions = Descriptions(files.mark_now)
-        """Of Lance tables."""
-        self.joint, self.restricted_joint = Joint(), Joint()
-        """What many ask at once: of Lance tables, and for files of restricted readers."""
-        self.vendor: Vendor = Vendor(timeout_s=20.0, time=store.time) if vendor is None else vendor
-        """Of credentials for tables' files."""
-        self.sources = no_sources() if sources is None else sources
-        """Outside systems that catalogs show."""
-        self.engine: Engine = NoEngine() if engine is None else engine
-        self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
-        self.sqlpp_parsing, self.sqlpp_gathering = asyncio.Semaphore(1), asyncio.Semaphore(GATHERING_MAX)
-        """Of their own, so that a long query holds up no commit."""
-        self.scan_chores: Chores = scan_chores or OwnChores()
-        self.scan_turns, self.scan_flights, self.plan_pins = NoTurns(), Flights(), PlanPins()
-        self.sqlpp_requests = Requests(gate, store)
-        self.recent, self.lines, self.added_files_turns = RecentMetadata(), Lines(), asyncio.Semaphore(4)
-        self.audit = AuditLines(store, gate, rules=defaults.audit)
-        self.reports = Reports(store, keep_ms=defaults.keep_reports_ms, sample=defaults.reports_sample)
-        self.repeats = Lines()  # of requests with the same key
-        self.watch = Watch(gate, store)
-        self.issuer: Issuer = NoIssuer() if issuer is None else issuer
-        """Of tokens from outside."""
-        self.signing_in = Lines()  # of requests that bring the same token of an issuer for the first time
-        self.hashing = Hashing()
-        """Of passwords."""
-        self.tries = Tries()
-        self.tended: dict[int, int] = {}
-        """Until when debris of a dataset is looked after by a task that is on the list, by the table's id."""
-        self.locks = Locks(gate, store)  # of SQL++ statements
-
-
-class Asker(Interface):
-    """A request as the audit wants it: where it came from, what was decided for it, and whether it changed anything."""
-
-    decided: list[Decision] | None
-    """What was decided in this request so far; None where nobody wants to know."""
-    user_id: int | None
-    has_changed: bool
-
-    def origin(self) -> Origin:
-        """Say where it came from."""
-        ...
 
 
 class Context:
@@ -167,11 +58,6 @@ class Context:
         """What the audit is told of; None for what the server asks by itself."""
         self.active: frozenset[str] | None = None
         """The names of the roles that alone may allow anything; None for every role that the caller holds."""
-
-    @property
-    def locks(self) -> Locks:
-        """Locks of SQL++ statements on this node."""
-        return self.services.locks
 
     async def read(self, scope: Scope, reader: Callable[[Scene], T], *, refuse_disabled: bool = True) -> T:
         """Run a reader on a scene that is true at some moment after this call.

@@ -20,6 +20,7 @@ from limnos.services.filesets import location_name
 from limnos.services.objects import codec_of, target_require
 from limnos.services.places import place_of
 from limnos.services.shadows import seen
+from limnos.services.shared import Part
 from limnos.services.table_formats import ICEBERG, LANCE, is_sourced
 from limnos.sources.credentials import Rights
 from limnos.sources.vending import SWITCHES, Given, Giver, giver_of
@@ -225,15 +226,15 @@ async def _vended(ctx: Context, scope: Scope, *, look: Callable[[Scene], Opened 
     waited: tuple[Wanted, Given] | None = None
     while True:
         seen = await ctx.read(scope, look)
-        wanted = None if seen is None else ctx.services.vendor.wanted(seen)
+        wanted = None if seen is None else VENDOR.of(ctx.services).wanted(seen)
         if seen is None or wanted is None:
             return None
-        found = ctx.services.vendor.kept(wanted)
+        found = VENDOR.of(ctx.services).kept(wanted)
         if found is None and waited is not None and waited[0] == wanted:
             found = waited[1]
         if found is not None:
             return Vended(found, seen.location, seen.rights, seen.place.catalog.properties)
-        waited = wanted, await ctx.services.vendor.given(wanted)  # then the rights are looked at again
+        waited = wanted, await VENDOR.of(ctx.services).given(wanted)  # then the rights are looked at again
 
 
 def _fileset_open(scene: Scene, node: Node, *, chain: Chain, location: str | None) -> Opened | None:
@@ -292,4 +293,7 @@ async def new_table_credentials(
         near = await ctx.look_up(partial(rivals_read, place_key(normal)))
         if any(each.claim.kind not in ROOTS for each in near):
             return None
-    return Vended(await ctx.services.vendor.given(wanted), normal, BOTH, place.catalog.properties)
+    return Vended(await VENDOR.of(ctx.services).given(wanted), normal, BOTH, place.catalog.properties)
+
+
+VENDOR: Part[Vendor] = Part("vendor", lambda services: Vendor(timeout_s=20.0, time=services.store.time))

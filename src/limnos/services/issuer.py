@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from limnos.model.errors import Unauthenticated
+from limnos.services.shared import Part
 
 if TYPE_CHECKING:
     from limnos.model.principals import Identity
@@ -46,3 +47,6 @@ class NoIssuer:
     async def identity(self, text: str) -> Identity:
         """Refuse."""
         raise Unauthenticated(f"No outside issuer is set up here whose token of {len(text)} bytes could be checked")
+
+
+ISSUER: Part[Issuer] = Part("issuer", lambda _: NoIssuer())

@@ -15,6 +15,7 @@ import msgspec
 from limnos.formats.gravitino.job_templates import SHELL, Content
 from limnos.formats.iceberg.json_types import shown
 from limnos.model.errors import BadRequest, Unsupported
+from limnos.services.shared import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -109,3 +110,6 @@ def _require_apart(scripts: tuple[str, ...]) -> None:
     names = [each.rpartition("/")[2] for each in scripts]
     if len(set(names)) < len(names):
         raise BadRequest("Two scripts have the same name: they are put into one directory, so give them different ones")
+
+
+JOB_RULES: Part[JobRules] = Part("job_rules", lambda _: JobRules())

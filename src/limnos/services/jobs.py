@@ -17,7 +17,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, Unavailable, Unsupported
 from limnos.model.jobs import QUEUED, Job, Output
 from limnos.services.apart import apart_find
-from limnos.services.job_rules import CONF_MAX, JobWork, work_checked
+from limnos.services.job_rules import CONF_MAX, JOB_RULES, JobWork, work_checked
 from limnos.services.job_templates import KIND, record_of, template_find
 from limnos.services.runs import Told, caller_of, judge, me, pipeline_of, runs_list, sees
 from limnos.services.scene import Scope
@@ -72,7 +72,7 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
     text = msgspec.json.encode(conf).decode()
     if len(text) > CONF_MAX:
         raise BadRequest(f"Field jobConf has at most {CONF_MAX} characters as JSON: name a file that holds the rest")
-    rules = ctx.services.job_rules
+    rules = JOB_RULES.of(ctx.services)
 
     def decide(scene: Scene) -> Permit[JobAsk]:
         found = apart_find(scene, KIND, name=template, action=Action.JOB_RUN)

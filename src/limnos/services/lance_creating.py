@@ -33,7 +33,7 @@ from limnos.services.lance_tables import (
     lance_purge_of,
     versions_of,
 )
-from limnos.services.lance_work import errand_of
+from limnos.services.lance_work import WORKERS, errand_of
 from limnos.services.purges import PurgePayload
 from limnos.services.table_formats import LANCE
 from limnos.services.tables import name_taken
@@ -142,7 +142,7 @@ async def _made_new(
     question = Write("", {}, mode=CREATE, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
     errand = errand_of(ctx, asked_of(table, question), settled=settled)
     try:
-        told = await ctx.services.lance.feed(errand, body)
+        told = await WORKERS.of(ctx.services).feed(errand, body)
         ctx.submitted = False  # what was written shows nowhere yet
         versions = await versions_of(ctx, document, place=draft.place, record=record)
         node = await lance_made(ctx, scope, decide=decide, levels=wanted.levels)

@@ -18,7 +18,7 @@ from limnos.services.lance_calls import Calls, newest_of
 from limnos.services.lance_describing import VERSION_END, At, state_of
 from limnos.services.lance_sights import readable
 from limnos.services.lance_tables import holds_data, lance_load
-from limnos.services.lance_work import answer, errand_of, options_of
+from limnos.services.lance_work import WORKERS, answer, errand_of, options_of
 from limnos.sources.lance.questions import Explain, Merge, Query, Question, Written
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ async def rows_query(
 ) -> AsyncGenerator[bytes, None]:
     """Find rows: an Arrow file in pieces, of which the first one is made already. Raises as `told`."""
     table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
-    pieces = ctx.services.lance.stream(errand_of(ctx, asked_of(table, question, at=at)))
+    pieces = WORKERS.of(ctx.services).stream(errand_of(ctx, asked_of(table, question, at=at)))
     first = await anext(pieces)
     return _following(first, pieces)
 
@@ -184,4 +184,4 @@ async def fed(
 ) -> Written:  # fmt: skip
     """Have a table changed by what a body brings."""
     errand = await _change(ctx, scope, table=table, levels=levels, question=question, decide=decide)
-    return msgspec.json.decode(await ctx.services.lance.feed(errand, body), type=Written)
+    return msgspec.json.decode(await WORKERS.of(ctx.services).feed(errand, body), type=Written)

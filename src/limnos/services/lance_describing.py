@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from limnos.access.actions import Action
 from limnos.formats.lance_manifests import check_branch
 from limnos.model.errors import BadRequest, NotFound
+from limnos.services.lance_descriptions import DESCRIPTIONS
 from limnos.services.lance_named import references_of
 from limnos.services.lance_sights import Sight, no_table, sight_of, table_in
 from limnos.services.lance_tables import LanceTable, has_data, lance_load
@@ -66,7 +67,7 @@ async def _described(ctx: Context, table: LanceTable, *, at: At, detailed: bool,
 
 async def _newest(ctx: Context, table: LanceTable, *, detailed: bool) -> Told:
     """Describe a table as it is now: from what is kept, if its files are as they were, else from these."""
-    descriptions = ctx.services.descriptions
+    descriptions = DESCRIPTIONS.of(ctx.services)
     glance = descriptions.glance(table)
     if glance is None:
         return await _looked_at(ctx, table, at=At(), detailed=detailed)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.files import is_local
 from limnos.formats.lance_manifests import V1, V2, VERSIONS, manifest_name
+from limnos.services.shared import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,3 +130,6 @@ def _size(kept: Kept) -> int:
         len(key) + len(value) for each in (described.metadata, described.schema_metadata) for key, value in each.items()
     )
     return ENTRY_BYTES + len(described.fields) + len(described.logical_fields) + texts
+
+
+DESCRIPTIONS: Part[Descriptions] = Part("descriptions", lambda services: Descriptions(services.files.mark_now))

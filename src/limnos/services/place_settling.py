@@ -24,7 +24,7 @@ from limnos.telemetry.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from limnos.services.context import Services
+    from limnos.services.shared import Services
     from limnos.store.interface import Store
     from limnos.store.places import Place
     from limnos.store.tx import Tx

@@ -17,6 +17,7 @@ from limnos.access.actions import Action
 from limnos.model.entities import Report
 from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
+from limnos.services.shared import Part
 from limnos.services.tables import table_find
 from limnos.store.reports import reports_put, reports_read
 from limnos.telemetry.logs import get_logger
@@ -93,7 +94,7 @@ async def report_take(
     found = await ctx.read(scope, look)
     if found is not None:
         now_ms = ctx.services.store.time.now_ms()
-        ctx.services.reports.take(Report(0, found[0], kind, found[1], now_ms, snapshot_id, body))
+        REPORTS.of(ctx.services).take(Report(0, found[0], kind, found[1], now_ms, snapshot_id, body))
 
 
 def catalog_require(scene: Scene) -> None:
@@ -115,3 +116,11 @@ async def reports_list(
     node_id = await ctx.read(scope, look)
     count = max(1, min(limit, PAGE_MAX))
     return await ctx.look_up(lambda: reports_read(node_id, kind=kind, before=before, limit=count))
+
+
+REPORTS: Part[Reports] = Part(
+    "reports",
+    lambda services: Reports(
+        services.store, keep_ms=services.defaults.keep_reports_ms, sample=services.defaults.reports_sample
+    ),
+)

@@ -22,7 +22,7 @@ from limnos.formats.scans.portions import TOLD_BYTES_MAX, TOLD_TOO_MUCH
 from limnos.formats.scans.request import ScanRequest
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, StorageFailed, Unsupported
 from limnos.services.chores import is_heavy
-from limnos.services.credentials import Vended, wanted_of
+from limnos.services.credentials import VENDOR, Vended, wanted_of
 from limnos.services.parallel import each_of
 from limnos.services.restricted_reads import Spending, directory_hold, directory_leave
 from limnos.services.scans import Told, scan_of
@@ -226,5 +226,5 @@ async def shown_credentials(ctx: Context, scanned: Scanned, *, into: str) -> Ven
     wanted = wanted_of(scanned.place, into, rights=READS, open_to_writers=())
     if wanted is None:
         return None
-    found = await ctx.services.vendor.given(wanted)
+    found = await VENDOR.of(ctx.services).given(wanted)
     return Vended(found, into, READS, scanned.place.catalog.properties)

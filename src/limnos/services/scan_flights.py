@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from limnos.model.errors import Unavailable
+from limnos.services.shared import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -76,3 +77,6 @@ class Flights:
         """End all of it."""
         for plan_id in tuple(self._held):
             self.end(plan_id)
+
+
+FLIGHTS: Part[Flights] = Part("flights", lambda _: Flights())

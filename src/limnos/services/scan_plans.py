@@ -15,8 +15,9 @@ from limnos.formats.scans.request import Aim, ScanRequest
 from limnos.model.errors import NotFound
 from limnos.model.permits import upkeep_permit
 from limnos.services.restricted_reads import directory_leave
+from limnos.services.scan_flights import FLIGHTS
 from limnos.services.scans import Scan, Scanned, Told, scan_of
-from limnos.services.snapshot_pins import pinned_by
+from limnos.services.snapshot_pins import PLAN_PINS, pinned_by
 from limnos.store.scan_plans import ScanPlan, plan_of, plan_query
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class _Worked(NamedTuple):
 async def plan_begin(ctx: Context, scanned: Scanned) -> Planned:
     """Plan a scan, for as long as an answer waits. Raises BadRequest, Unsupported, MissingFile, InvalidTable, Unavailable."""
     scan, plan_id = await scan_of(ctx, scanned), token_hex(_ID_LENGTH // 2)
-    await ctx.services.plan_pins.hold(ctx, scanned, aim=scan.aim, plan_id=plan_id)
+    await PLAN_PINS.of(ctx.services).hold(ctx, scanned, aim=scan.aim, plan_id=plan_id)
     found = await _worked(ctx, scan, plan_id=plan_id)
     if found is None or found.told is None:
         kept = ScanPlan(
@@ -96,14 +97,14 @@ async def plan_cancel(ctx: Context, scanned: Scanned, *, plan_id: str) -> None:
     if plan_id.startswith(_TOLD_WHOLE):
         if scanned.bound is not None:
             await directory_leave(ctx, scanned, bound=scanned.bound, plan=plan_id.removeprefix(_TOLD_WHOLE))
-        await ctx.services.plan_pins.release(
+        await PLAN_PINS.of(ctx.services).release(
             ctx, table_id=scanned.document.node_id, plan_id=plan_id.removeprefix(_TOLD_WHOLE)
         )
         return
     kept = await _find(ctx, scanned, plan_id=plan_id)
     if kept is None:
         raise _no_plan()
-    ctx.services.scan_flights.end(plan_id)
+    FLIGHTS.of(ctx.services).end(plan_id)
 
     def mutation(tx: Tx) -> None:
         tx.scan_plans.cancel(plan_id)
@@ -111,7 +112,7 @@ async def plan_cancel(ctx: Context, scanned: Scanned, *, plan_id: str) -> None:
 
     await ctx.services.store.submit(_PERMIT, mutation)
     # Behind the cancellation: a pin that outlives a killed node ends by itself, a plan that was cancelled in half does not.
-    await ctx.services.plan_pins.release(ctx, table_id=scanned.document.node_id, plan_id=plan_id)
+    await PLAN_PINS.of(ctx.services).release(ctx, table_id=scanned.document.node_id, plan_id=plan_id)
 
 
 async def tasks_load(ctx: Context, scanned: Scanned, *, task: str) -> Told:
@@ -140,7 +141,7 @@ async def _worked(ctx: Context, scan: Scan, *, plan_id: str) -> _Worked | None:
         parts = scan.parts(needed)
         return _Worked(None, len(parts)) if len(parts) > 1 else _Worked(await scan.tasks(needed))
 
-    return await ctx.services.scan_flights.outcome(
+    return await FLIGHTS.of(ctx.services).outcome(
         plan_id, work, caller=scan.asker.name, wait_s=ctx.services.defaults.scan_wait_s
     )
 

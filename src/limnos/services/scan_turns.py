@@ -8,6 +8,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol
 
+from limnos.services.shared import Part
+
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
@@ -27,3 +29,6 @@ class NoTurns:
         """Hold a place at once."""
         del keys
         return nullcontext()
+
+
+SCAN_TURNS: Part[ScanTurns] = Part("scan_turns", lambda _: NoTurns())

@@ -24,6 +24,7 @@ from limnos.services.files import AT_ONCE
 from limnos.services.parallel import each_of
 from limnos.services.places import place_of
 from limnos.services.restricted import bound_sight, is_restricted
+from limnos.services.scan_turns import SCAN_TURNS
 from limnos.services.tables import table_look
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Scan:
             )
         self._files = ctx.services.files
         self._chores = ctx.services.scan_chores
-        self._turns = ctx.services.scan_turns
+        self._turns = SCAN_TURNS.of(ctx.services)
         self._scanned = scanned
         self.asker = scanned.asker
         self._filter_bytes = len(bytes(scanned.asked.filter))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from limnos.model.decisions import Chain
     from limnos.model.records import CatalogRecord, MetalakeRecord
     from limnos.names.path import Levels
-    from limnos.services.context import Asker, Services
+    from limnos.services.shared import Asker, Services
     from limnos.view.view import Derived, View
 
 C = TypeVar("C")

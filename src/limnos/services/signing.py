@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from limnos.files import check_size, is_within, normalise, parse, run_apart
 from limnos.model.errors import BadRequest, Forbidden, LimnosError
 from limnos.model.kinds import Kind
-from limnos.services.credentials import OPEN_TO_WRITERS, open_to, vends, wanted_of
+from limnos.services.credentials import OPEN_TO_WRITERS, VENDOR, open_to, vends, wanted_of
 from limnos.services.places import place_of
 from limnos.services.table_formats import ICEBERG
 from limnos.services.tables import table_load
@@ -140,7 +140,7 @@ async def _keys_for(ctx: Context, opened: Opened) -> StoreKeys:
             opened.place, opened.location, rights=opened.rights, open_to_writers=OPEN_TO_WRITERS[ICEBERG]
         )
         if wanted is not None:
-            given = await ctx.services.vendor.given(wanted)
+            given = await VENDOR.of(ctx.services).given(wanted)
             if isinstance(given, Credentials):  # always: nothing but requests to S3 is signed
                 return StoreKeys(given.access_key_id, given.secret_access_key, given.session_token)
     key, secret = stated(properties, KEY_ID), stated(properties, SECRET)

@@ -1,6 +1,6 @@
 """Signing in by a token of an outside issuer: it is checked, and the metalakes learn what it says of its user.
 
-May import the rooms below. Knows no wire format and no network: who fetches the issuer's keys is given (`services.issuer`). A user whom an
+May import the rooms below. Knows no wire format and no network: who fetches the issuer's keys is given (`ISSUER.of(services)`). A user whom an
 issuer vouches for becomes one of the metalakes that the settings name, and a member of those groups there that the newest token
 tells, before the request that brings the token is decided on; so explanations, lists and other nodes know no difference.
 """
@@ -20,6 +20,7 @@ from limnos.model.entities import Principal
 from limnos.model.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.context import Context
+from limnos.services.issuer import ISSUER
 from limnos.services.principal_names import check_new_name, principal_create
 from limnos.services.scene import Scope
 from limnos.store.principals import signed_in_read, standing_read
@@ -28,8 +29,8 @@ from limnos.view.cold import for_each
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.model.principals import Identity
-    from limnos.services.context import Asker, Services
     from limnos.services.scene import Scene
+    from limnos.services.shared import Asker, Services
     from limnos.store.tx import Tx
 
 
@@ -52,19 +53,19 @@ async def sign_in(services: Services, header: bytes, *, request_id: str, asker: 
         found = authenticator.credential(header)
         if found is not None:
             return found
-        identity = await services.issuer.identity(header[len("bearer ") :].strip().decode("latin-1"))
+        identity = await ISSUER.of(services).identity(header[len("bearer ") :].strip().decode("latin-1"))
         credential = Credential(identity.user, expires_ms=identity.expires_ms)
         ctx = Context(services, credential, request_id, asker=asker)
         try:
             await _check_user(ctx, identity.user)
-            for metalake in services.issuer.metalakes:
+            for metalake in ISSUER.of(services).metalakes:
                 with suppress(NotFound, Forbidden):  # no such metalake now; a user who is disabled stays as they are
                     await _tell(ctx, metalake, identity=identity)
         except BadRequest as error:
             raise Unauthenticated(
                 f"The token of the outside issuer names a user who cannot be: {error.message}"
             ) from error
-        authenticator.remember(header, credential, for_s=services.issuer.remember_s)
+        authenticator.remember(header, credential, for_s=ISSUER.of(services).remember_s)
         return credential
 
 

@@ -16,6 +16,7 @@ from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, CommitConflict, Forbidden, LimnosError, NotFound, Unavailable, Unsupported
 from limnos.model.permits import upkeep_permit
 from limnos.services.scene import Scope
+from limnos.services.shared import Part
 from limnos.services.tables import table_find
 from limnos.telemetry.logs import get_logger
 
@@ -223,3 +224,6 @@ def still_there(tx: Tx, scanned: Scanned, *, snapshots: Sequence[int]) -> bool:
         return True
     now = tx.documents.read(document.node_id)
     return now is not None and snapshot_ids(now.body).issuperset(snapshots)
+
+
+PLAN_PINS: Part[PlanPins] = Part("plan_pins", lambda _: PlanPins())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from limnos.files import check_usable
 from limnos.files.shares import Shares
 from limnos.model.errors import LimnosError, SourceFailed, StateUnknown, Unsupported
+from limnos.services.shared import Part
 from limnos.sources.connectors.registry import Limits, check_source, open_source
 
 if TYPE_CHECKING:
@@ -143,4 +144,7 @@ async def ask(
     changes: bool = False,
 ) -> T:
     """Ask the source behind a catalog. Raises as `Sources.ask`, and what the source's answer means."""
-    return await ctx.services.sources.ask(origin, of, question=question, changes=changes)
+    return await SOURCES.of(ctx.services).ask(origin, of, question=question, changes=changes)
+
+
+SOURCES: Part[Sources] = Part("sources", lambda _: no_sources())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from limnos.model.errors import NotFound
 from limnos.names.dataverse import DataverseName
+from limnos.services.sqlpp_locking import LOCKS
 from limnos.services.sqlpp_names import scope_of
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
 
@@ -62,8 +63,8 @@ async def _alone(
         yield  # whoever drops says what is missing
         return
     asked = wishes(catalog_id)
-    if await session.ctx.locks.are_free(asked):
+    if await LOCKS.of(session.ctx.services).are_free(asked):
         yield
         return
-    async with session.ctx.locks.held(asked, session.seconds_left):
+    async with LOCKS.of(session.ctx.services).held(asked, session.seconds_left):
         yield

@@ -14,6 +14,7 @@ from limnos.access.authentication import Credential, hash_secret, new_secret, to
 from limnos.model.errors import Forbidden, NotFound, Unauthenticated, Unavailable
 from limnos.services.context import Context
 from limnos.services.sqlpp_compaction import TARGET_BYTES, files_of
+from limnos.services.sqlpp_engine import ENGINE
 from limnos.services.sqlpp_names import scope_of
 from limnos.services.sqlpp_targets import in_line, target_of
 from limnos.sqlpp import SqlppError
@@ -76,7 +77,7 @@ async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) ->
     async with in_line(ctx, target, seconds=WAITS_S) as held:
         job = _job(ctx, target, held=held, credential=credential)
         try:
-            async with aclosing(ctx.services.engine.run(job)) as rows:  # type: ignore[type-var]
+            async with aclosing(ENGINE.of(ctx.services).run(job)) as rows:  # type: ignore[type-var]
                 async for row in rows:
                     log.info("compacted", table=payload.table_id, told=row.decode())
         except SqlppError as error:

@@ -19,6 +19,7 @@ from limnos.model.kinds import Kind
 from limnos.names.display import render as shown
 from limnos.services.sqlpp_compaction import compaction_ask, tending_ask
 from limnos.services.sqlpp_datasets import external_ref_of, ref_of
+from limnos.services.sqlpp_engine import ENGINE
 from limnos.services.sqlpp_files import source_checked
 from limnos.services.sqlpp_names import scope_of
 from limnos.services.sqlpp_outcomes import is_carried_out
@@ -209,7 +210,7 @@ async def _run(session: Session, work: Work, *, change: Change | None = None) ->
         lock="" if change is None else change.held.shown,
     )  # fmt: skip
     try:
-        rows = ctx.services.engine.run(job)
+        rows = ENGINE.of(ctx.services).run(job)
         try:
             async for row in rows:
                 yield row

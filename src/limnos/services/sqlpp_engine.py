@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from limnos.model.extras import install_hint
+from limnos.services.shared import Part
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE
 
@@ -59,3 +60,6 @@ class NoEngine:
 
     def close(self) -> None:
         """Nothing is there."""
+
+
+ENGINE: Part[Engine] = Part("engine", lambda _: NoEngine())

@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from limnos.model.errors import LimnosError, LockLost, LockTimeout, Unavailable
 from limnos.model.permits import upkeep_permit
+from limnos.services.shared import Part
 from limnos.services.sqlpp_locks import (
     lock_downgrade,
     lock_lessen,
@@ -374,3 +375,6 @@ def _too_late(row: LockRow | None, key: LockKey, *, timeout_s: float) -> LockTim
     return LockTimeout(
         f"The lock on {row.key} was not to be had in {timeout_s:g} s: {how}. Nothing was changed: try again"
     )
+
+
+LOCKS: Part[Locks] = Part("locks", lambda services: Locks(services.gate, services.store))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from limnos.model.entities import IMMEDIATE, StatementRequest
 from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
+from limnos.services.shared import Part
 from limnos.store.sqlpp_requests import cancelled_query, rows_of, runs_query
 from limnos.telemetry.logs import get_logger
 
@@ -269,3 +270,6 @@ def _is(request: Request, by: str, *, wanted: str) -> bool:
         wanted
         == {"request_id": request.id, "client_context_id": request.client_context_id, "handle": request.handle}[by]
     )
+
+
+REQUESTS: Part[Requests] = Part("requests", lambda services: Requests(services.gate, services.store))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.model.entities import RUNNING
 from limnos.model.errors import LimnosError, NotFound, Throttled, TooLarge, Unavailable
-from limnos.services.sqlpp_requests import Ended
+from limnos.services.sqlpp_requests import REQUESTS, Ended
 from limnos.store.sqlpp_requests import part_query, request_query, rows_of
 from limnos.telemetry.logs import get_logger
 
@@ -33,7 +33,7 @@ class Keeping:
     """One request's results on their way into the store."""
 
     def __init__(self, ctx: Context, request: Request, *, timeout_s: float) -> None:
-        self._requests = ctx.services.sqlpp_requests
+        self._requests = REQUESTS.of(ctx.services)
         self._request = request
         self._defaults = ctx.services.defaults
         self._timeout_ms = int(timeout_s * 1000)
@@ -130,7 +130,7 @@ async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[li
 
 async def result_discard(ctx: Context, row: StatementRequest) -> None:
     """Forget a result; a request that still runs is ended."""
-    requests = ctx.services.sqlpp_requests
+    requests = REQUESTS.of(ctx.services)
     if row.state == RUNNING and not is_lost(ctx, row):
         await requests.cancel("handle", row.handle, asker=row.asker, everybody=False)
     await requests.store.submit(requests.permit, lambda tx: tx.requests.delete(row.handle))

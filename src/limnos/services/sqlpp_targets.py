@@ -16,6 +16,7 @@ from limnos.names.display import render as shown
 from limnos.services.sqlpp_datasets import ref_of
 from limnos.services.sqlpp_declared import one_declared
 from limnos.services.sqlpp_errors import invalid_operation
+from limnos.services.sqlpp_locking import LOCKS
 from limnos.services.sqlpp_names import dataverse_find, is_builtin, scope_of
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
@@ -82,5 +83,5 @@ async def in_line(ctx: Context, target: Target, *, seconds: float) -> AsyncItera
         LockWish(LockKey(target.catalog_id, LockKind.DATAVERSE, dataverse), LockMode.READ),
         LockWish(LockKey(target.catalog_id, LockKind.DATASET, dataverse, target.path[-1]), LockMode.EXCLUSIVE_MODIFY),
     ]
-    async with ctx.locks.held(wishes, seconds) as held:
+    async with LOCKS.of(ctx.services).held(wishes, seconds) as held:
         yield held

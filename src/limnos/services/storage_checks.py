@@ -15,7 +15,7 @@ from limnos.access.actions import Action
 from limnos.files import LOCAL_FILES, is_local, is_refused, parse, store_for
 from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
 from limnos.model.kinds import ICEBERG_PROVIDER
-from limnos.services.credentials import BOTH, Wanted, wanted_of
+from limnos.services.credentials import BOTH, VENDOR, Wanted, wanted_of
 from limnos.services.places import HAVE_FILES, place_of
 from limnos.sources.vending import SWITCHES
 
@@ -157,7 +157,7 @@ class _Check:
             return
         if not await self._vend(wanted):
             return
-        found = await self.ctx.services.vendor.given(wanted)  # kept from just now
+        found = await VENDOR.of(self.ctx.services).given(wanted)  # kept from just now
         properties = found.given_as(self.place.catalog.properties)
         by = "credentials for one place"
         await self._try("vended write", self._write(f"{self.own}-vended", properties), by=by)
@@ -179,7 +179,7 @@ class _Check:
 
     async def _vend(self, wanted: Wanted) -> bool:
         try:
-            await self.ctx.services.vendor.given(wanted)
+            await VENDOR.of(self.ctx.services).given(wanted)
         except LimnosError as error:
             self.is_over = self.is_over or isinstance(error, Unavailable)
             statement = wanted.giver.statement() if isinstance(error, StorageFailed) else None

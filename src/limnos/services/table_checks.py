@@ -17,6 +17,7 @@ from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFi
 from limnos.services.files import AT_ONCE
 from limnos.services.parallel import each_of
 from limnos.services.places import place_of
+from limnos.services.scan_turns import SCAN_TURNS
 from limnos.services.table_files import TableFiles, own_places
 from limnos.services.tables import table_find
 
@@ -103,7 +104,7 @@ async def table_check(
     document, place, user = await ctx.read(scope, look)
     position = _position_of(after)
     files = TableFiles(ctx, place, places=await own_places(ctx, document))
-    async with ctx.services.scan_turns.turn((("caller", user),)):
+    async with SCAN_TURNS.of(ctx.services).turn((("caller", user),)):
         check = _Slice(files, files_max=files_max, every=every)
         found = await ctx.services.chores.do("iceberg-snapshots", document.body)
         if position == _START:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from limnos.model.entities import Webhook
     from limnos.model.permits import Permit
-    from limnos.services.context import Services
     from limnos.services.scene import Scene
+    from limnos.services.shared import Services
     from limnos.store.tx import Tx
 
     Decide = Callable[[Scene], Permit["WebhookChange"]]

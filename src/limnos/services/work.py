@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from limnos.files import Allowed
     from limnos.model.permits import Permit
     from limnos.model.records import CatalogRecord
-    from limnos.services.context import Services
     from limnos.services.places import Place
+    from limnos.services.shared import Services
     from limnos.store.interface import Store
     from limnos.store.tx import Tx
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.services.reports import REPORTS
 from limnos.store import reports as store_reports
 from tests.http.driver import OWN, Answer, Node, grant
 from tests.http.iceberg.wire import commit, make_table, set_properties, table_path
 
-REPORTS = f"{OWN}/metalakes/lake/catalogs/main/reports"
+ROUTE = f"{OWN}/metalakes/lake/catalogs/main/reports"
 SCAN = {
     "report-type": "scan-report", "table-name": "a.t", "snapshot-id": 7, "filter": True, "schema-id": 0,
     "projected-field-ids": [1], "projected-field-names": ["id"],
@@ -27,8 +28,8 @@ def report(node: Node, body: object, *, user: str = "admin", name: str = "t") ->
 
 def shown(node: Node, query: str = "", *, user: str = "admin") -> dict:
     """Write what is waiting, and list it."""
-    node.runner.run(node.built.services.reports.flush())
-    answer = node.get(f"{REPORTS}?table=a.t{query}", user=user)
+    node.runner.run(REPORTS.of(node.built.services).flush())
+    answer = node.get(f"{ROUTE}?table=a.t{query}", user=user)
     assert answer.status == 200, answer.body
     return answer.json()
 
@@ -89,7 +90,7 @@ def test_who_may(node: Node) -> None:
     grant(node, "bob", "use_catalog use_schema create_table", kind="CATALOG", on="main")
     grant(node, "eve", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     answers = [report(node, SCAN, user=user).status for user in ("ana", "bob", "nobody-here")]
-    lists = [node.get(f"{REPORTS}?table=a.t", user=user).status for user in ("ana", "bob", "eve")]
+    lists = [node.get(f"{ROUTE}?table=a.t", user=user).status for user in ("ana", "bob", "eve")]
 
     assert answers == [204, 204, 403]
     assert lists == [403, 403, 200]
@@ -123,7 +124,7 @@ def test_crowd_is_let_go_and_slows_nobody(node: Node, monkeypatch: pytest.Monkey
 def test_kept_long_enough_they_go(node: Node) -> None:
     """The sweep takes those whose time is over; with a retention of nothing none is kept."""
     make_table(node, "a", "t")
-    reports = node.built.services.reports
+    reports = REPORTS.of(node.built.services)
     reports.keep_ms = -1  # over before it began
     report(node, SCAN)
     assert len(shown(node)["reports"]) == 1
@@ -139,7 +140,7 @@ def test_bad_questions(node: Node, query: str) -> None:
     """No table, a type, limit or id that is none: 400."""
     make_table(node, "a", "t")
 
-    assert node.get(f"{REPORTS}{query}").status == 400
+    assert node.get(f"{ROUTE}{query}").status == 400
 
 
 def test_an_answer_has_some_megabytes_at_most(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

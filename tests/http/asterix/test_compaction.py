@@ -14,7 +14,7 @@ import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.services.sqlpp_compaction import COMPACT, TEND, TENDS_AFTER_MS, CompactPayload, files_of
-from limnos.services.sqlpp_engine import NoEngine
+from limnos.services.sqlpp_engine import ENGINE, NoEngine
 from limnos.sqlpp.errors import OutcomeUnknown
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import ask, refusal, rows
@@ -74,10 +74,10 @@ class Broken(NoEngine):
 def lake(shared: Node) -> Iterator[Node]:
     """A node with a dataset."""
     services = shared.built.services
-    engine = services.engine
+    engine = ENGINE.of(services)
     rows(shared, "create type Heap as { id: bigint }; create dataset heaps(Heap) primary key id")
     yield shared
-    services.engine = engine
+    ENGINE.put(services, engine)
     rows(shared, "drop dataset heaps if exists; drop type Heap if exists")
     for kind in (COMPACT, TEND):
         sql(shared, "DELETE FROM task WHERE kind = ?", kind)
@@ -86,7 +86,8 @@ def lake(shared: Node) -> Iterator[Node]:
 
 def with_engine(node: Node, files: int = MANY + 1, *, left: int = 1) -> Counting:
     """Give the node such an engine."""
-    engine = node.built.services.engine = Counting(node, files, left=left)
+    engine = Counting(node, files, left=left)
+    ENGINE.put(node.built.services, engine)
     return engine
 
 
@@ -225,7 +226,7 @@ def test_a_node_without_an_engine(lake: Node) -> None:
     """The task is kept for one that has an engine."""
     with_engine(lake)
     rows(lake, INSERT)
-    lake.built.services.engine = NoEngine()
+    ENGINE.put(lake.built.services, NoEngine())
 
     lake.runner.run(lake.built.upkeep.run_one(among_long=True))
 
@@ -238,9 +239,9 @@ def test_what_killed_statements_leave_is_looked_after(lake: Node, monkeypatch: p
     """Before the first statement writes, a task is left for when its files would be of age, also where it comes to nothing; later ones leave none until it covers them no more."""
     with_engine(lake, 1)
     services = lake.built.services
-    services.engine = Broken()
+    ENGINE.put(services, Broken())
     refusal(lake, INSERT)
-    services.engine = with_engine(lake, 1)
+    ENGINE.put(services, with_engine(lake, 1))
     rows(lake, INSERT)
     services.tended.clear()  # as another node, or after a start
     rows(lake, INSERT)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from limnos.services.sqlpp_engine import ENGINE
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import API, Node, grant
@@ -45,7 +46,7 @@ def heard(node: Node) -> Heard:
     """An engine in a node that has the datasets of the seed."""
     rows(node, SEED)
     engine = Heard(b'{"oid":100}', b'{"oid":101}')
-    node.built.services.engine = engine
+    ENGINE.put(node.built.services, engine)
     return engine
 
 

@@ -11,7 +11,8 @@ import pytest
 from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
 from limnos.services import sqlpp_data
-from limnos.services.sqlpp_locking import Held
+from limnos.services.sqlpp_engine import ENGINE
+from limnos.services.sqlpp_locking import LOCKS, Held
 from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, SqlppError
 from limnos.sqlpp.jobs import EngineJob
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
@@ -44,10 +45,10 @@ ALLOW = set_properties(**{"sqlpp_outside-writers": "allowed"})
 def lake(shared: Node) -> Iterator[Node]:
     """A node with two fresh datasets."""
     services = shared.built.services
-    engine = services.engine
+    engine = ENGINE.of(services)
     rows(shared, SEED)
     yield shared
-    services.engine = engine
+    ENGINE.put(services, engine)
     rows(
         shared,
         "drop dataset items if exists; drop dataset others if exists; drop type Item if exists; drop type Pair if exists",
@@ -230,7 +231,7 @@ def held(node: Node, name: str = "items", mode: LockMode = LockMode.EXCLUSIVE_MO
     """The lock of a statement that writes a dataset."""
     catalog_id = node.runner.run(catalog_of(node))
     key = LockKey(catalog_id, LockKind.DATASET, DataverseName.create(("Default",)), name)
-    return node.runner.run(node.built.services.locks.acquire([LockWish(key, mode)], LONG_S))
+    return node.runner.run(LOCKS.of(node.built.services).acquire([LockWish(key, mode)], LONG_S))
 
 
 async def catalog_of(node: Node) -> int:
@@ -271,7 +272,7 @@ def test_a_lock_cannot_be_made_up(lake: Node) -> None:
 
 def test_who_was_taken_for_dead_is_fenced(lake: Node) -> None:
     """What an engine commits for a node whose locks were taken away is refused, whoever has them now."""
-    lock, locks = held(lake), lake.built.services.locks
+    lock, locks = held(lake), LOCKS.of(lake.built.services)
     lake.runner.run(
         lake.built.services.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.delete(lock.token))
     )  # fmt: skip
@@ -282,7 +283,7 @@ def test_who_was_taken_for_dead_is_fenced(lake: Node) -> None:
     assert appended(lake, **{HEADER: again.shown}).status == 200
     lake.runner.run(again.release())
     lake.runner.run(lock.release())
-    assert locks is lake.built.services.locks
+    assert locks is LOCKS.of(lake.built.services)
 
 
 def test_a_table_without_a_key_takes_commits_of_all(lake: Node) -> None:
@@ -353,7 +354,7 @@ def test_an_outcome_is_looked_up(
     """An engine whose answer was lost has committed or not, which the dataset's own history says; only what may be sent again is 503."""
     status, told = expected
     engine = Committing(lake, commits=commits, error=error)
-    lake.built.services.engine = engine
+    ENGINE.put(lake.built.services, engine)
 
     found = ask(lake, f"insert into items ({{'id': 1}}){returning}")
     answer = found.json()
@@ -369,7 +370,7 @@ def test_an_outcome_is_looked_up(
 @pytest.mark.parametrize("commits", [True, False])
 def test_a_statement_that_is_ended_tells_what_it_left(lake: Node, commits: bool) -> None:
     """Past its time it is ended, and its caller learns whether it was carried out."""
-    lake.built.services.engine = Committing(lake, commits=commits, error=None, hangs=True)
+    ENGINE.put(lake.built.services, Committing(lake, commits=commits, error=None, hangs=True))
 
     _, message = refusal(lake, "insert into items ({'id': 1})", timeout="1s")
 
@@ -381,7 +382,7 @@ def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
 ) -> None:
     """Whose time is over before it had the dataset's lock hears that nothing was changed."""
     engine = Committing(lake, commits=True, error=None)
-    lake.built.services.engine = engine
+    ENGINE.put(lake.built.services, engine)
 
     @asynccontextmanager
     async def for_ever(*_: object, **_named: object) -> AsyncIterator[None]:
@@ -398,7 +399,7 @@ def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
 
 def test_an_outcome_that_cannot_be_looked_up_stays_unknown(lake: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the lock could not be given back a commit may still come: nobody says that nothing was changed."""
-    lake.built.services.engine = Committing(lake, commits=False, error=LATE)
+    ENGINE.put(lake.built.services, Committing(lake, commits=False, error=LATE))
 
     kept: set[Held] = set()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.services.sqlpp_requests import LEASE_MS
+from limnos.services.sqlpp_requests import LEASE_MS, REQUESTS
 from tests.http.asterix.test_compaction import sql
 from tests.http.asterix.test_locks import query
 from tests.http.asterix.wire import ask, refusal, rows, told
@@ -233,7 +233,7 @@ def test_results_are_swept_when_their_time_is_over(node: Node, monkeypatch: pyte
     old = handle_of(ask(node, MANY, mode="deferred"))
     at = services.store.time.now_ms()
     monkeypatch.setattr(services.store.time, "now_ms", lambda: at + LEASE_MS + 1)
-    requests = services.sqlpp_requests
+    requests = REQUESTS.of(services)
 
     swept = node.runner.run(services.store.submit(requests.permit, lambda tx: tx.requests.expire(10)))
     assert swept == 1

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from limnos.names.dataverse import DataverseName
-from limnos.services.sqlpp_locking import Held
+from limnos.services.sqlpp_locking import LOCKS, Held
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
 from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import Answer, Node, grant
@@ -32,7 +32,7 @@ def writing(node: Node) -> Held:
         LockWish(LockKey(catalog_id, LockKind.DATAVERSE, EAST), LockMode.READ),
         LockWish(LockKey(catalog_id, LockKind.DATASET, EAST, "orders"), LockMode.EXCLUSIVE_MODIFY),
     ]
-    return node.runner.run(node.built.services.locks.acquire(wishes, LONG_S))
+    return node.runner.run(LOCKS.of(node.built.services).acquire(wishes, LONG_S))
 
 
 def query(node: Node, statement: str) -> list[int]:

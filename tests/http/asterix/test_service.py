@@ -10,6 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from limnos.model.errors import Unavailable
+from limnos.services.sqlpp_engine import ENGINE
+from limnos.services.sqlpp_requests import REQUESTS
 from limnos.sqlpp.errors import EngineUnavailable
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import FORM, SERVICE, ask, form, refusal, rows, told
@@ -282,7 +284,7 @@ def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: Node) -
 
 def test_a_statement_is_ended_by_its_own_user_alone(node: Node) -> None:
     """Another user neither sees nor ends it, by whichever id; its own does, and a service admin ends everybody's."""
-    requests = node.built.services.sqlpp_requests
+    requests = REQUESTS.of(node.built.services)
     requests.reach_s = 0.0
     for user in ("ana", "ben"):
         node.done("POST", f"{API}/lake/users", {"name": user})
@@ -334,7 +336,7 @@ LATER = EngineUnavailable("The engine ended in the middle of the statement: try 
 def test_a_result_that_fails_on_the_way_says_so(node: Node, failure: Exception, message: str) -> None:
     """What was sent is sent, with status 200; the end of the body says that it is not whole, and why."""
     rows(node, DATA)
-    node.built.services.engine = Given([ROW] * 4, failure)  # type: ignore[assignment]
+    ENGINE.put(node.built.services, Given([ROW] * 4, failure))  # type: ignore[assignment]
 
     answer = ask(node, "select value t from t")
 
@@ -347,7 +349,7 @@ def test_a_result_that_fails_on_the_way_says_so(node: Node, failure: Exception, 
 def test_a_result_that_fails_before_it_is_sent_is_refused(node: Node) -> None:
     """Few results are gathered, so that the status can still tell; none of them is given."""
     rows(node, DATA)
-    node.built.services.engine = Given([b"1"] * 1000, LATER)  # type: ignore[assignment]
+    ENGINE.put(node.built.services, Given([b"1"] * 1000, LATER))  # type: ignore[assignment]
 
     answer = ask(node, "select value t from t")
 
@@ -359,7 +361,7 @@ def test_a_result_that_fails_before_it_is_sent_is_refused(node: Node) -> None:
 def test_what_is_gathered_is_bounded_by_its_bytes(node: Node, given: list[bytes], whole: bool) -> None:
     """Many small results are sent whole; a few large ones are sent as they come."""
     rows(node, DATA)
-    node.built.services.engine = Given(given)  # type: ignore[assignment]
+    ENGINE.put(node.built.services, Given(given))  # type: ignore[assignment]
 
     answer = ask(node, "select value t from t")
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from limnos.services.sqlpp_engine import ENGINE
 from tests.http.asterix.test_datasets import Heard
 from tests.http.asterix.wire import ask, refusal, rows
 from tests.http.driver import Node, grant
@@ -31,10 +32,10 @@ def lake(shared: Node) -> Node:
 def heard(lake: Node) -> Iterator[Heard]:
     """An engine that takes note of what it is asked for."""
     services = lake.built.services
-    before, engine = services.engine, Heard(b'{"id":1}')
-    services.engine = engine
+    before, engine = ENGINE.of(services), Heard(b'{"id":1}')
+    ENGINE.put(services, engine)
     yield engine
-    services.engine = before
+    ENGINE.put(services, before)
 
 
 FILES = [

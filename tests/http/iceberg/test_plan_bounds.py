@@ -12,6 +12,8 @@ from limnos.app.building import SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN
 from limnos.app.turns import Turns
 from limnos.http.iceberg import plans
 from limnos.services import scans
+from limnos.services.scan_flights import FLIGHTS
+from limnos.services.scan_turns import SCAN_TURNS
 from tests.http.driver import Answer, Node, grant
 from tests.http.iceberg.test_restricted_doors import Everything
 from tests.http.iceberg.test_restricted_plans import Shown
@@ -45,7 +47,7 @@ class Stuck(Everything):
 def table(lake: Node) -> Shown:
     """The restricted table, at a node whose callers have turns as a server's do."""
     made = Shown(lake, manifests=3)
-    lake.built.services.scan_turns = turns_of()
+    SCAN_TURNS.put(lake.built.services, turns_of())
     return made
 
 
@@ -71,10 +73,10 @@ def test_a_client_that_leaves_ends_the_work(
             "POST", f"{table.path}/plan", asked, user=user, is_gone=lambda: chores.began >= at_once
         )
         async with (
-            table.node.built.services.scan_turns.turn((("caller", user),)),
-            table.node.built.services.scan_turns.turn((("caller", user),)),
+            SCAN_TURNS.of(table.node.built.services).turn((("caller", user),)),
+            SCAN_TURNS.of(table.node.built.services).turn((("caller", user),)),
         ):
-            return answer, len(table.node.built.services.scan_flights)
+            return answer, len(FLIGHTS.of(table.node.built.services))
 
     answer, flights = table.node.runner.run(story())
 

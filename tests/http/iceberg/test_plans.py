@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from limnos.services.scan_flights import FLIGHTS
 from tests.http.driver import API, Node, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import Written, paths_of
@@ -119,7 +120,7 @@ def test_another_node_answers(lake: Node) -> None:
 
 
 async def _forget(node: Node) -> None:
-    node.built.services.scan_flights.close()
+    FLIGHTS.of(node.built.services).close()
 
 
 def test_a_plan_that_was_told_whole_may_be_cancelled(lake: Node) -> None:
@@ -144,7 +145,7 @@ def test_a_plan_is_cancelled(lake: Node) -> None:
     answers = [lake.delete(f"{table.path}/plan/{each['plan-id']}").status for each in (parted, submitted)]
 
     assert answers == [204, 204]
-    assert len(lake.built.services.scan_flights) == 0
+    assert len(FLIGHTS.of(lake.built.services)) == 0
     for each in (parted, submitted):
         assert lake.get(f"{table.path}/plan/{each['plan-id']}").json() == {"status": "cancelled"}
     assert error_of(lake.post(f"{table.path}/tasks", {"plan-task": parted["plan-tasks"][0]}))[:2] == NO_TASK

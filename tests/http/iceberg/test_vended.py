@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 
 from limnos.config.storage import Storage
+from limnos.services.credentials import VENDOR
 from tests.http.driver import API, Answer, Node, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, set_properties, space_path, table_path
 from tests.objects import BUCKET, Objects, objects
@@ -201,7 +202,7 @@ def test_a_304_leaves_nobody_with_old_credentials(store: Objects, node: Node) ->
     tag = first.headers["etag"]
     held = [load(node, user, if_none_match=tag).status for user in ("admin", "eve", "ana")]
     plain = node.get(TABLE).headers["etag"]
-    node.built.services.vendor._kept.clear()
+    VENDOR.of(node.built.services)._kept.clear()
 
     assert held == [304, 304, 200]
     assert tag != plain
@@ -244,7 +245,7 @@ def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: Objects
 
 def test_older_credentials_do_while_the_service_is_away(store: Objects, node: Node) -> None:
     """What has less than half of its life before it is renewed, and given all the same when it can't be."""
-    first, vendor = keys_of(load(node)), node.built.services.vendor
+    first, vendor = keys_of(load(node)), VENDOR.of(node.built.services)
     (wanted,) = vendor._kept
     vendor._kept[wanted] = vendor._kept[wanted]._replace(expires_ms=vendor._time.now_ms() + 1_000_000)
     store.is_away = True

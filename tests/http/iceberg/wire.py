@@ -16,6 +16,7 @@ from limnos.app.building import DATABASE_FILE, build
 from limnos.config.audit import Audit
 from limnos.config.settings import Database, Events, Iceberg, Server, Settings
 from limnos.http.throttle import Throttle
+from limnos.services.sqlpp_requests import REQUESTS
 from tests.http.driver import Answer, Node
 
 PREFIX = "lake.main"
@@ -51,7 +52,7 @@ def node_over(
     )
     with asyncio.Runner() as runner:
         built = build(settings)
-        built.services.sqlpp_requests.reach_s = 0.0  # nobody began anything elsewhere a moment ago
+        REQUESTS.of(built.services).reach_s = 0.0  # nobody began anything elsewhere a moment ago
         built.application.throttle = Throttle(burst=1_000_000)  # its own tests have another
         try:
             runner.run(bootstrap(built.services, settings))

@@ -12,7 +12,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from limnos.services.lance_descriptions import Descriptions
+from limnos.services.lance_descriptions import DESCRIPTIONS, Descriptions
+from limnos.services.lance_work import WORKERS
 from tests.http.driver import API, Node, grant
 from tests.http.lance.wire import Json, arrow, declare, fill, table
 
@@ -26,8 +27,8 @@ class Asked:
 
     def __init__(self, node: Node) -> None:
         self.kinds: list[str] = []
-        self._ask = node.built.services.lance.ask
-        node.built.services.lance.ask = self.ask
+        self._ask = WORKERS.of(node.built.services).ask
+        WORKERS.of(node.built.services).ask = self.ask
 
     async def ask(self, errand: object) -> bytes:
         """Count and pass on."""
@@ -45,7 +46,7 @@ class Asked:
 def asked(node: Node) -> Asked:
     """A node to which each file was written a minute ago."""
     services = node.built.services
-    services.descriptions = Descriptions(services.files.mark_now, now_ns=lambda: time.time_ns() + LATER_NS)
+    DESCRIPTIONS.put(services, Descriptions(services.files.mark_now, now_ns=lambda: time.time_ns() + LATER_NS))
     return Asked(node)
 
 
@@ -105,8 +106,9 @@ def test_a_commit_by_path_shows_at_once(node: Node, asked: Asked) -> None:
 def test_nothing_is_kept_of_what_was_written_just_now(node: Node, place: Path) -> None:
     """At the time of its last change a table is not trusted: the next change could have the same time."""
     services, asked = node.built.services, Asked(node)
-    services.descriptions = Descriptions(
-        services.files.mark_now, now_ns=lambda: (place / "_versions").stat().st_ctime_ns
+    DESCRIPTIONS.put(
+        services,
+        Descriptions(services.files.mark_now, now_ns=lambda: (place / "_versions").stat().st_ctime_ns),
     )
 
     assert described(node) == described(node)
@@ -160,7 +162,7 @@ def test_another_table_of_the_name_is_described_afresh(node: Node, place: Path, 
 def test_a_crowd_asks_together(node: Node, place: Path) -> None:
     """Sixty-four who want to know what a table is that was written just now have a process asked twice at most: refused ones not at all."""
     services, asked = node.built.services, Asked(node)
-    services.descriptions = Descriptions(services.files.mark_now, now_ns=lambda: 0)
+    DESCRIPTIONS.put(services, Descriptions(services.files.mark_now, now_ns=lambda: 0))
 
     async def crowd() -> list[tuple[int, object]]:
         users = ["admin", "eve"] * 32

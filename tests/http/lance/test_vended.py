@@ -8,6 +8,7 @@ import pytest
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 
 from limnos.config.storage import Storage
+from limnos.services.credentials import VENDOR
 from tests.http.driver import API, Answer, Node, grant, node_at
 from tests.http.lance.wire import Json, arrow, declare, make_space, space, table, told
 from tests.objects import BUCKET, Objects, objects
@@ -142,7 +143,7 @@ def test_who_makes_a_table_writes_it(store: Objects, node: Node) -> None:
 
 def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: Objects, node: Node) -> None:
     """503 and code 17 for who would get credentials; who wants none goes on."""
-    node.built.services.vendor._kept.clear()
+    VENDOR.of(node.built.services)._kept.clear()
     store.is_away = True
     try:
         refused = [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.http import health
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
+from limnos.services.issuer import ISSUER
 from limnos.services.scene import Scope
 from limnos.telemetry import metrics
 
@@ -35,8 +36,8 @@ async def configs(_request: Request, ctx: Context) -> Response:
         "gravitino.authorization.enable": services.rules.access_enabled,
         "gravitino.schema.separator": services.defaults.separator,
     }
-    if services.issuer.client is not None:
-        names = {"provider": "oidc", **services.issuer.client._asdict()}
+    if (client := ISSUER.of(services).client) is not None:
+        names = {"provider": "oidc", **client._asdict()}
         told |= {f"gravitino.authenticator.oauth.{name}": value for name, value in names.items()}
     if services.rules.access_enabled:
         told["gravitino.authorization.serviceAdmins"] = sorted(services.rules.service_admins)

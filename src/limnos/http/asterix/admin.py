@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest, NotFound
+from limnos.services.sqlpp_requests import REQUESTS
 from limnos.services.sqlpp_statements import admitted
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ async def libraries(_request: Request, ctx: Context) -> Response:
 async def requests_list(_request: Request, ctx: Context) -> Response:
     """List requests that run on any node: the caller's own, for a service admin all."""
     asker = await admitted(ctx)
-    found = await ctx.services.sqlpp_requests.everywhere(asker, everybody=_sees_all(ctx, asker))
+    found = await REQUESTS.of(ctx.services).everywhere(asker, everybody=_sees_all(ctx, asker))
     return json_response(
         [
             {
@@ -60,7 +61,7 @@ async def request_cancel(request: Request, ctx: Context) -> Response:
     if not wanted and not own:
         raise BadRequest("ASX0049: Parameter(s) client_context_id must be specified")
     by = ("request_id", wanted) if wanted else ("client_context_id", own)
-    requests = ctx.services.sqlpp_requests
+    requests = REQUESTS.of(ctx.services)
     ended = await requests.cancel(by[0], by[1] or "", asker=asker, everybody=_sees_all(ctx, asker))
     if not ended:
         raise NotFound("No request of that id runs, or none of yours", kind="request")

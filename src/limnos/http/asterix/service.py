@@ -18,7 +18,7 @@ from limnos.http.asterix.parameters import asked_of, sent_by
 from limnos.http.response import JSON, Response, stream_response
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
-from limnos.services.sqlpp_requests import Ended
+from limnos.services.sqlpp_requests import REQUESTS, Ended
 from limnos.services.sqlpp_requests import Request as Running
 from limnos.services.sqlpp_results import Keeping
 from limnos.services.sqlpp_session import Session
@@ -76,7 +76,7 @@ class _Run:
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:
         """The results, in batches. Raises what a statement raises."""
-        requests = self.ctx.services.sqlpp_requests
+        requests = REQUESTS.of(self.ctx.services)
         requests.add(self.running)
         try:
             async with (
@@ -166,7 +166,7 @@ async def _kept(run: _Run, request: Request) -> Response:
         await keeping.begin()
     except _FAILURES as failure:
         return _refused(run, failure)
-    requests = run.ctx.services.sqlpp_requests
+    requests = REQUESTS.of(run.ctx.services)
     working = requests.beside(_keep(run, keeping))
     if run.asked.mode == "async":
         return Response(200, run.body.pointing("running", address(request, STATUS, handle=handle)))

@@ -1,0 +1,115 @@
+"""What every request of a node shares: the store, the gate before the view, rules, settings, files, and the parts of single packages.
+
+A part is what a package of `services` keeps, by a key that the package declares: it is made when it is first asked for, unless
+`app` has put another one before. So this module knows no package, and each package knows the type of what it keeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Protocol as Interface
+
+from limnos.services.audit_lines import AuditLines
+from limnos.services.chores import OwnChores
+from limnos.services.hashing import Hashing, Tries
+from limnos.services.joint import Joint
+from limnos.services.lines import Lines
+from limnos.services.recent import RecentMetadata
+from limnos.services.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.access.authentication import Authenticator
+    from limnos.model.audit import Origin
+    from limnos.model.decisions import Decision
+    from limnos.services.chores import Chores
+    from limnos.services.defaults import Defaults, Rules
+    from limnos.services.files import Files
+    from limnos.store.interface import Store
+    from limnos.view.gate import Gate
+
+T = TypeVar("T")
+
+
+class Asker(Interface):
+    """A request as the audit wants it: where it came from, what was decided for it, and whether it changed anything."""
+
+    decided: list[Decision] | None
+    """What was decided in this request so far; None where nobody wants to know."""
+    user_id: int | None
+    has_changed: bool
+
+    def origin(self) -> Origin:
+        """Say where it came from."""
+        ...
+
+
+class Part(Generic[T]):
+    """The key of one part: its name for messages, and how it is made where nobody has put one."""
+
+    __slots__ = ("_make", "name")
+
+    def __init__(self, name: str, make: Callable[[Services], T]) -> None:
+        self.name = name
+        self._make = make
+
+    def __repr__(self) -> str:
+        return f"Part({self.name!r})"
+
+    def of(self, services: Services) -> T:
+        """Return the part of a server; it is made if it is not there yet."""
+        parts = services.parts
+        if self not in parts:
+            parts[self] = self._make(services)
+        return cast("T", parts[self])
+
+    def put(self, services: Services, part: T) -> None:
+        """Let a server have this part from now on."""
+        services.parts[self] = part
+
+
+class Services:
+    """What every request shares: the store, the gate before the view, files and rules."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        gate: Gate,
+        rules: Rules,
+        authenticator: Authenticator,
+        defaults: Defaults,
+        files: Files,
+        wake_worker: Callable[[], None],
+        chores: Chores | None = None,
+        sqlpp_chores: Chores | None = None,
+        scan_chores: Chores | None = None,
+        wake_deliveries: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.store = store
+        self.gate, self.view = gate, gate.view
+        self.rules, self.authenticator = rules, authenticator
+        self.defaults, self.files = defaults, files
+        self.wake_worker, self.wake_deliveries = wake_worker, wake_deliveries
+        self.parts: dict[Part[Any], object] = {}
+        """What packages of services keep, by the keys that they declare."""
+        self.wake_executor: Callable[[], object] = lambda: None
+        self.chores: Chores = OwnChores() if chores is None else chores
+        self.joint, self.restricted_joint = Joint(), Joint()
+        """What many ask at once: of Lance tables, and for files of restricted readers."""
+        self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
+        self.sqlpp_parsing, self.sqlpp_gathering = asyncio.Semaphore(1), asyncio.Semaphore(4)
+        """Of their own, so that a long query holds up no commit."""
+        self.scan_chores: Chores = scan_chores or OwnChores()
+        self.recent, self.lines, self.added_files_turns = RecentMetadata(), Lines(), asyncio.Semaphore(4)
+        self.audit = AuditLines(store, gate, rules=defaults.audit)
+        self.repeats = Lines()  # of requests with the same key
+        self.watch = Watch(gate, store)
+        self.signing_in = Lines()  # of requests that bring the same token of an issuer for the first time
+        self.hashing = Hashing()
+        """Of passwords."""
+        self.tries = Tries()
+        self.tended: dict[int, int] = {}
+        """Until when debris of a dataset is looked after by a task that is on the list, by the table's id."""
