@@ -38,11 +38,12 @@ from limnos.services.lance_work import WORKERS
 from limnos.services.place_conflicts import PlaceConflicts
 from limnos.services.reports import REPORTS
 from limnos.services.scan_flights import FLIGHTS
-from limnos.services.scan_turns import SCAN_TURNS
+from limnos.services.scan_turns import SCAN_CHORES, SCAN_TURNS
 from limnos.services.sealing import Keys
 from limnos.services.shared import Services
 from limnos.services.sources import SOURCES, Sources
 from limnos.services.sqlpp_engine import ENGINE
+from limnos.services.sqlpp_lanes import SQLPP_CHORES
 from limnos.services.sqlpp_locking import LOCKS
 from limnos.services.sqlpp_requests import REQUESTS
 from limnos.services.storages import Storages, named_of
@@ -92,9 +93,9 @@ class Built(NamedTuple):
         VENDOR.of(services).close()
         SOURCES.of(services).close()
         await LOCKS.of(services).close()
-        services.sqlpp_chores.close()
+        SQLPP_CHORES.of(services).close()
         FLIGHTS.of(services).close()
-        services.scan_chores.close()
+        SCAN_CHORES.of(services).close()
         ENGINE.of(services).close()
         with suppress(TimeoutError):
             await asyncio.wait_for(REPORTS.of(services).flush(), LAST_REPORTS_S)
@@ -290,6 +291,9 @@ def _protocols(settings: Settings) -> list[Protocol]:
 
 def _put_parts(services: Services, settings: Settings) -> None:
     """Give a node the parts that its settings describe; the others are made by their keys."""
+    sqlpp_chores = ChoreProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX)
+    SQLPP_CHORES.put(services, sqlpp_chores)
+    SCAN_CHORES.put(services, ChoreProcesses(processes_max=settings.planning.workers_max))
     WORKERS.put(services, lance_processes(settings.lance))
     VENDOR.put(services, Vendor(timeout_s=settings.storage.timeout_s, time=services.store.time))
     if (issuer := _issuer_of(settings.oidc, services.store.time)) is not None:
@@ -330,8 +334,6 @@ def build(settings: Settings) -> Built:
         files=files,
         wake_worker=upkeep.wake,
         chores=ChoreProcesses(processes_max=settings.server.chore_processes_max),
-        sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX),
-        scan_chores=ChoreProcesses(processes_max=settings.planning.workers_max),
     )
     _put_parts(services, settings)
     upkeep.services = services

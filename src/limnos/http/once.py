@@ -26,7 +26,7 @@ from limnos.model.errors import (
 )
 from limnos.names.errors import InvalidName
 from limnos.services.once import Once, Repeated
-from limnos.services.repeats import GRACE_MS, entry_decide, is_decided, key_find, outcome_find, refusal_keep
+from limnos.services.repeats import GRACE_MS, KEY_LINES, entry_decide, is_decided, key_find, outcome_find, refusal_keep
 from limnos.services.table_formats import Elsewhere
 from limnos.telemetry.metrics import Counter
 
@@ -130,7 +130,7 @@ class _Plan:
             key, await fingerprint_of(request, data), operation=self.route.operation, status=self.keyed.status, lifetime_ms=lifetime_ms
         )  # fmt: skip
         ctx.submitted = True  # an earlier one may be under way: who comes too late is not told that nothing was done
-        async with ctx.services.repeats.turn(hash(key)):
+        async with KEY_LINES.of(ctx.services).turn(hash(key)):
             found = await outcome_find(ctx, once)
             if found is None:
                 ctx.submitted = False

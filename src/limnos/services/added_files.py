@@ -17,8 +17,9 @@ from limnos.formats.iceberg.file_lists import AddedSnapshots, added_snapshots
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
 from limnos.model.places import ROOTS
 from limnos.services.files import AT_ONCE
+from limnos.services.operation_errors import told_about
 from limnos.services.parallel import each_of
-from limnos.services.plans import told_about
+from limnos.services.shared import Part
 from limnos.services.table_files import TableFiles, own_places
 from limnos.store.places import rivals_read
 from limnos.telemetry.logs import get_logger
@@ -88,7 +89,7 @@ class _Look:
         if places is None:
             self.left_out("the table has no place of its own alone", len(added.snapshots))
             return
-        async with self.ctx.services.added_files_turns:
+        async with TURNS.of(self.ctx.services):
             files = TableFiles(self.ctx, commit.place, places=places, bytes_max=MANIFEST_BYTES_MAX)
             ids = {each.snapshot_id for each in added.snapshots}
             for snapshot in added.snapshots:
@@ -186,3 +187,6 @@ def _refused(error: LimnosError, snapshot: SnapshotFiles, *, what: str, location
         f"Snapshot {snapshot.snapshot_id} names {what} {location[:1000]}, {reason}. Nothing was committed: write the file again and commit anew "
         "(setting iceberg.check_added_files)"
     )
+
+
+TURNS: Part[asyncio.Semaphore] = Part("turns", lambda _: asyncio.Semaphore(4))

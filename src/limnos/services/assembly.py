@@ -16,8 +16,10 @@ from limnos.services.commits import Stand, change_apply, change_create, removed_
 from limnos.services.files import AT_ONCE, is_inline
 from limnos.services.iceberg_tables import TableRequest, Whole, build, document_of, new_data_paths, settled_whole
 from limnos.services.iceberg_views import adopted_by, view_build, view_rebuild
+from limnos.services.operation_errors import told_about
 from limnos.services.parallel import each_of
-from limnos.services.plans import Work, told_about
+from limnos.services.plans import Work
+from limnos.services.recent import RECENT
 from limnos.services.sqlpp_fence import fenced
 
 if TYPE_CHECKING:
@@ -170,7 +172,7 @@ async def _begin(ctx: Context, step: Step) -> Whole:
 
 def _stand(ctx: Context, work: Work, *, change: Change) -> Stand:
     """Return what the first change of a table is applied to."""
-    return stand_of(ctx.services.recent, cast("Document", work.document), change)
+    return stand_of(RECENT.of(ctx.services), cast("Document", work.document), change)
 
 
 def _stand_after(whole: Whole) -> Stand:

@@ -35,6 +35,7 @@ from limnos.services.iceberg_tables import (
 )
 from limnos.services.place_claims import place_move, places_take
 from limnos.services.places import Place, own_part, place_of
+from limnos.services.recent import RECENT
 from limnos.services.snapshot_pins import pins_check, removed_snapshots, removes_snapshots
 from limnos.services.sqlpp_fence import fenced, guard_of, lock_require
 from limnos.services.tables import table_find
@@ -183,14 +184,14 @@ async def _make_in_turn(asked: Asked, base: Base) -> Made:
             return await _make(asked, base)
     requirements, updates = asked.change.requirements, asked.change.updates
     if requirements and not is_heavy(base.document):
-        check_or_made(_metadata(services.recent, base.document), requirements, updates)
+        check_or_made(_metadata(RECENT.of(services), base.document), requirements, updates)
     async with services.lines.turn(number):
         return await _make(asked, await asked.base())
 
 
 async def _make(asked: Asked, base: Base) -> Made:
     """Build and swap until no other node comes first, or the request's deadline ends it."""
-    recent, loop = asked.ctx.services.recent, asyncio.get_running_loop()
+    recent, loop = RECENT.of(asked.ctx.services), asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     for attempt in count():
         built = await change_apply(asked.ctx.services, asked.change, stand_of(recent, base.document, asked.change))

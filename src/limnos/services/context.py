@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 C = TypeVar("C")
 READS_MAX = 100
-GATHERING_MAX = 4
-"""Queries at once that gather objects of SQL++'s metadata; one statement at once that is no query is parsed by a thread."""
 WRITES_FREE = 2
 """How often a write is tried before it takes the locks first."""
 WRITES_MAX = 8

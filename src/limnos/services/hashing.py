@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from limnos.model.errors import Throttled, Unavailable
+from limnos.services.shared import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 AT_ONCE: Final = 2
 WAITING_MAX: Final = 64
-TRIES: Final = {"user": (10.0, 0.1), "address": (30.0, 0.5)}
+_RATES: Final = {"user": (10.0, 0.1), "address": (30.0, 0.5)}
 """How often one may be wrong about a name, and from an address: at first, and so many times a second from then on."""
 KNOWN_MAX: Final = 10_000
 
@@ -56,10 +57,10 @@ class Tries:
         """Take a try, which is given back when the body calls what it is given. Raises Throttled when none is left."""
         keys = (("user", user), ("address", address))
         for key in keys:
-            if self._used_now(key) + 1.0 > TRIES[key[0]][0]:
+            if self._used_now(key) + 1.0 > _RATES[key[0]][0]:
                 raise Throttled(
                     f"Too many wrong passwords for this {key[0]}: wait a little, then try again",
-                    retry_after_s=int(1.0 / TRIES[key[0]][1]),
+                    retry_after_s=int(1.0 / _RATES[key[0]][1]),
                 )
         for key in keys:
             self._add(key, 1.0)
@@ -72,7 +73,7 @@ class Tries:
 
     def _used_now(self, key: tuple[str, str]) -> float:
         used, at = self._used.get(key, (0.0, 0.0))
-        return max(0.0, used - (self._now() - at) * TRIES[key[0]][1])
+        return max(0.0, used - (self._now() - at) * _RATES[key[0]][1])
 
     def _add(self, key: tuple[str, str], count: float) -> None:
         used = max(0.0, self._used_now(key) + count)
@@ -80,3 +81,9 @@ class Tries:
         if len(self._used) >= KNOWN_MAX:
             del self._used[next(iter(self._used))]  # who has been quiet for longest
         self._used[key] = (used, self._now())
+
+
+TRIES: Part[Tries] = Part("tries", lambda _: Tries())
+
+
+HASHING: Part[Hashing] = Part("hashing", lambda _: Hashing())

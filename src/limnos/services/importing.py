@@ -21,10 +21,9 @@ from limnos.names.path import check_metalake_name
 from limnos.services.import_checks import Ready, catalog_of, made_ready
 from limnos.services.import_rows import Part
 from limnos.services.parallel import each_of
-from limnos.services.principal_names import principal_create
+from limnos.services.principal_names import check_new_user, principal_create
 from limnos.services.scene import Scope
 from limnos.services.tokens import refuse_former
-from limnos.services.users import check_new_user
 from limnos.store.imports import OPEN, WHOLE, Import, import_read, imports_read, lock_of, refs_read
 from limnos.store.nodes import node_read
 from limnos.view.cold import need

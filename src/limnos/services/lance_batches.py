@@ -28,9 +28,9 @@ from limnos.services.lance_tables import (
     versions_of,
 )
 from limnos.services.lance_versions import Shown
+from limnos.services.operation_errors import told_about
 from limnos.services.pending import Pending, is_new
 from limnos.services.places import place_of
-from limnos.services.plans import told_about
 from limnos.services.table_formats import LANCE
 
 if TYPE_CHECKING:

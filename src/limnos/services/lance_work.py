@@ -13,6 +13,7 @@ import msgspec
 
 from limnos.access.authentication import known_user
 from limnos.model.errors import StateUnknown, Unsupported
+from limnos.services.joint import Joint
 from limnos.services.shared import Part
 from limnos.sources.credentials import KEY_ID, PATH_STYLE, REGION, S3_ENDPOINT, SECRET, TOKEN, stated
 
@@ -188,7 +189,7 @@ def errand_of(
 async def answer(ctx: Context, errand: Errand, *, shape: type[T]) -> T:
     """Have a question answered in a shape; a quick one together with whoever asks the same."""
     ask = partial(WORKERS.of(ctx.services).ask, errand)
-    told = await ctx.services.joint.ask((errand.name, errand.question), ask) if errand.is_quick else await ask()
+    told = await JOINT.of(ctx.services).ask((errand.name, errand.question), ask) if errand.is_quick else await ask()
     return msgspec.json.decode(told, type=shape)
 
 
@@ -213,3 +214,6 @@ def _told(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 WORKERS: Part[LanceWorkers] = Part("workers", lambda _: NoWorkers())
+
+
+JOINT: Part[Joint] = Part("joint", lambda _: Joint())

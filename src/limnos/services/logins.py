@@ -21,9 +21,11 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import Purpose, Trust, is_name
 from limnos.model.privileges import shown
 from limnos.services.context import Context
+from limnos.services.hashing import HASHING, TRIES
+from limnos.services.principal_names import check_new_user
 from limnos.services.scene import Scope
 from limnos.services.tokens import refuse_former, worth_of
-from limnos.services.users import check_new_user, check_principal_name, check_sign_in
+from limnos.services.users import check_principal_name, check_sign_in
 from limnos.store.passwords import password_read
 from limnos.store.tokens import token_read
 
@@ -80,7 +82,7 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
         await _verify(ctx, user, password=old or "", known=known, address=address)
     text = None
     if password is not None:
-        text = await ctx.services.hashing.run(partial(hashed, check_password(password, user=user)))
+        text = await HASHING.of(ctx.services).run(partial(hashed, check_password(password, user=user)))
 
     def decide(scene: Scene) -> Permit[PasswordPut]:
         decision = _may(scene, user)
@@ -130,9 +132,9 @@ def _own(scene: Scene, user: str) -> Decision:
 async def _verify(ctx: Context, user: str, *, password: str, known: Password | None, address: str) -> None:
     """Compare a password, for as long whether there is one or not. Raises Unauthenticated, Throttled, Unavailable."""
     services = ctx.services
-    with services.tries.one(user=user, address=address) as right:
+    with TRIES.of(services).one(user=user, address=address) as right:
         against = NOBODYS if known is None else known.hash
-        found = await services.hashing.run(partial(is_password, password, against))
+        found = await HASHING.of(services).run(partial(is_password, password, against))
         if not found or known is None:
             raise Unauthenticated(_WRONG)
         right()

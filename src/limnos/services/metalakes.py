@@ -18,10 +18,9 @@ from limnos.model.errors import AlreadyExists, InUse
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import MetalakeRecord
 from limnos.names.path import check_metalake_name
-from limnos.services.principal_names import principal_create
+from limnos.services.principal_names import check_new_user, principal_create
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
-from limnos.services.users import check_new_user
 from limnos.view.cold import need, need_all
 from limnos.view.keys import listing_key, name_key, node_key
 

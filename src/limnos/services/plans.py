@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from limnos.model.errors import BadRequest, CommitConflict, LimnosError
+from limnos.model.errors import BadRequest, CommitConflict
 from limnos.model.kinds import Kind
-from limnos.names.iceberg import render
+from limnos.services.operation_errors import told_about
 from limnos.services.pending import Pending
 from limnos.services.places import place_of
 from limnos.view.cold import Cold, for_each
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from limnos.model.entities import Document, Node
     from limnos.model.permits import Permit
-    from limnos.names.path import Levels
     from limnos.services.operations import Operation, Step
     from limnos.services.places import Place
     from limnos.services.scene import Scene
@@ -99,15 +98,3 @@ def _warm(operations: Sequence[Operation], scene: Scene) -> None:
             wanted[document_key(node.id)] = scene.zone
     if wanted:
         raise Cold(wanted)
-
-
-def told_about(error: LimnosError, path: Levels, *, what: Kind = Kind.TABLE) -> LimnosError:
-    """Say what an error is about; a requirement that failed is named by its type, too."""
-    words, requirement = error.message, error.context.get("requirement")
-    failed = "Requirement failed: "
-    if words.startswith(failed):
-        kind = f" ({requirement})" if requirement else ""
-        words = f"{failed}{what.word} {render(path)}: {words.removeprefix(failed)}{kind}"
-    else:
-        words = f"{what.word.capitalize()} {render(path)}: {words}"
-    return error.with_message(words)

@@ -190,3 +190,12 @@ def _spelled(name: str) -> str:
 
 def _code_points(text: str) -> str:
     return " ".join(f"U+{ord(each):04X}" for each in text[:40])
+
+
+def check_new_user(tx: Tx, user: str, *, admins: Collection[str]) -> None:
+    """Refuse a name that no new user may have, unless a metalake has such a user already or it is a service admin's.
+
+    Raises BadRequest.
+    """
+    if user not in admins and not tx.principals.standing(user).is_known:
+        check_new_name(user, Kind.USER, known=admins)

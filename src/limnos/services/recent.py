@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
+from limnos.services.shared import Part
+
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.entities import Document
@@ -46,3 +48,6 @@ class RecentMetadata:
         self._kept[document.node_id] = _Kept(document.metadata_location, metadata, size)
         while self._size > BYTES_MAX:
             self._size -= self._kept.popitem(last=False)[1].size
+
+
+RECENT: Part[RecentMetadata] = Part("recent", lambda _: RecentMetadata())

@@ -14,7 +14,9 @@ from limnos.model.errors import Forbidden, LimnosError, NotFound, NotInUse, Unau
 from limnos.model.permits import Permit
 from limnos.names.errors import InvalidName
 from limnos.services.context import Context
+from limnos.services.lines import Lines
 from limnos.services.once import Once
+from limnos.services.shared import Part
 from limnos.store.idempotency import Key, outcome_of, outcome_query
 
 if TYPE_CHECKING:
@@ -117,3 +119,6 @@ async def refusal_keep(ctx: Context, once: Once, *, status: int, body: bytes) ->
     """Keep a refusal in a transaction of its own; returns what an earlier request with the key has left, if it was faster."""
     permit: Permit[None] = Permit(None, (), once.key.zone, (), "limnos", None, ctx.request_id)
     return await ctx.services.store.submit(permit, partial(Once.refuse, once, status=status, body=body))
+
+
+KEY_LINES: Part[Lines] = Part("key_lines", lambda _: Lines())

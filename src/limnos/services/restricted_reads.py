@@ -15,6 +15,7 @@ import msgspec
 from limnos.model.errors import LimnosError, Unavailable
 from limnos.model.permits import upkeep_permit
 from limnos.services.places import SET_ASIDE
+from limnos.services.scan_turns import SCAN_CHORES
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -144,6 +145,6 @@ async def _delete(ctx: Context, scanned: Scanned, *, directories: list[str]) -> 
     for location in directories:
         question = msgspec.json.encode({"location": location, "properties": properties})
         try:
-            await ctx.services.scan_chores.do("restrict-delete", question, caller=scanned.asker.name)
+            await SCAN_CHORES.of(ctx.services).do("restrict-delete", question, caller=scanned.asker.name)
         except LimnosError as error:
             log.warning("files of ended restricted plans stay for now", location=location, error=error.message)

@@ -23,9 +23,12 @@ from limnos.formats.scans.request import ScanRequest
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, StorageFailed, Unsupported
 from limnos.services.chores import is_heavy
 from limnos.services.credentials import VENDOR, Vended, wanted_of
+from limnos.services.joint import Joint
 from limnos.services.parallel import each_of
 from limnos.services.restricted_reads import Spending, directory_hold, directory_leave
+from limnos.services.scan_turns import SCAN_CHORES
 from limnos.services.scans import Told, scan_of
+from limnos.services.shared import Part
 from limnos.sources.credentials import Rights
 from limnos.telemetry.logs import get_logger
 
@@ -130,7 +133,7 @@ async def _residual(ctx: Context, scanned: Scanned, *, aim: Aim) -> bytes:
     today = aim.today or aim.schema
     seen = msgspec.structs.replace(aim, schema=today, schemas=[today], specs=[], today=None)
     parts = (msgspec.json.encode(seen), msgspec.json.encode(scanned.asked))
-    (residual,) = await ctx.services.scan_chores.do("scan-residual", *parts, caller=scanned.asker.name)
+    (residual,) = await SCAN_CHORES.of(ctx.services).do("scan-residual", *parts, caller=scanned.asker.name)
     return residual
 
 
@@ -184,14 +187,14 @@ class _Showing:
         }  # fmt: skip
 
         async def rewrite() -> bytes:
-            answer, size = await self._ctx.services.scan_chores.do(
+            answer, size = await SCAN_CHORES.of(self._ctx.services).do(
                 "restrict-file", msgspec.json.encode(question), caller=self._scanned.asker.name
             )
             await self._spending.add(int(size))
             return answer
 
         key = (self._into.encode(), name.encode())  # plans that want the same file wait for one rewrite
-        found: Json = msgspec.json.decode(await self._ctx.services.restricted_joint.ask(key, rewrite))
+        found: Json = msgspec.json.decode(await REWRITES.of(self._ctx.services).ask(key, rewrite))
         return found
 
     def _task(self, found: Json) -> bytes:
@@ -228,3 +231,6 @@ async def shown_credentials(ctx: Context, scanned: Scanned, *, into: str) -> Ven
         return None
     found = await VENDOR.of(ctx.services).given(wanted)
     return Vended(found, into, READS, scanned.place.catalog.properties)
+
+
+REWRITES: Part[Joint] = Part("rewrites", lambda _: Joint())

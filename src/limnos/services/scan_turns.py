@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol
 
+from limnos.services.chores import Chores, OwnChores
 from limnos.services.shared import Part
 
 if TYPE_CHECKING:
@@ -32,3 +33,6 @@ class NoTurns:
 
 
 SCAN_TURNS: Part[ScanTurns] = Part("scan_turns", lambda _: NoTurns())
+
+
+SCAN_CHORES: Part[Chores] = Part("scan_chores", lambda _: OwnChores())

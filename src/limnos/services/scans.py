@@ -24,7 +24,7 @@ from limnos.services.files import AT_ONCE
 from limnos.services.parallel import each_of
 from limnos.services.places import place_of
 from limnos.services.restricted import bound_sight, is_restricted
-from limnos.services.scan_turns import SCAN_TURNS
+from limnos.services.scan_turns import SCAN_CHORES, SCAN_TURNS
 from limnos.services.tables import table_look
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Scan:
                 f"Restrictions bind {scanned.asker.name} on this table ({CLOSED_TO}), and this way of planning does not keep them"
             )
         self._files = ctx.services.files
-        self._chores = ctx.services.scan_chores
+        self._chores = SCAN_CHORES.of(ctx.services)
         self._turns = SCAN_TURNS.of(ctx.services)
         self._scanned = scanned
         self.asker = scanned.asker
@@ -161,7 +161,7 @@ async def scan_of(ctx: Context, scanned: Scanned) -> Scan:
     document = scanned.document
     scanned.place.check(document.location)
     if is_heavy(document):
-        parts = await ctx.services.scan_chores.do(
+        parts = await SCAN_CHORES.of(ctx.services).do(
             "scan-aim", document.body, msgspec.json.encode(scanned.asked), caller=scanned.asker.name
         )
         return Scan(ctx, scanned, aim=msgspec.json.decode(parts[0], type=Aim))

@@ -21,9 +21,10 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import Purpose, Trust
 from limnos.model.privileges import shown
 from limnos.services.context import Context
+from limnos.services.principal_names import check_new_user
 from limnos.services.scene import Scope
 from limnos.services.tokens import check_life, refuse_former, token_worth, worth_of
-from limnos.services.users import check_new_user, check_principal_name, check_sign_in
+from limnos.services.users import check_principal_name, check_sign_in
 from limnos.store.tokens import secrets_read, token_read
 
 if TYPE_CHECKING:

@@ -6,16 +6,12 @@ A part is what a package of `services` keeps, by a key that the package declares
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from typing import Protocol as Interface
 
 from limnos.services.audit_lines import AuditLines
 from limnos.services.chores import OwnChores
-from limnos.services.hashing import Hashing, Tries
-from limnos.services.joint import Joint
 from limnos.services.lines import Lines
-from limnos.services.recent import RecentMetadata
 from limnos.services.watch import Watch
 
 if TYPE_CHECKING:
@@ -84,8 +80,6 @@ class Services:
         files: Files,
         wake_worker: Callable[[], None],
         chores: Chores | None = None,
-        sqlpp_chores: Chores | None = None,
-        scan_chores: Chores | None = None,
         wake_deliveries: Callable[[], object] = lambda: None,
     ) -> None:
         self.store = store
@@ -97,19 +91,6 @@ class Services:
         """What packages of services keep, by the keys that they declare."""
         self.wake_executor: Callable[[], object] = lambda: None
         self.chores: Chores = OwnChores() if chores is None else chores
-        self.joint, self.restricted_joint = Joint(), Joint()
-        """What many ask at once: of Lance tables, and for files of restricted readers."""
-        self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
-        self.sqlpp_parsing, self.sqlpp_gathering = asyncio.Semaphore(1), asyncio.Semaphore(4)
-        """Of their own, so that a long query holds up no commit."""
-        self.scan_chores: Chores = scan_chores or OwnChores()
-        self.recent, self.lines, self.added_files_turns = RecentMetadata(), Lines(), asyncio.Semaphore(4)
+        self.lines = Lines()
         self.audit = AuditLines(store, gate, rules=defaults.audit)
-        self.repeats = Lines()  # of requests with the same key
         self.watch = Watch(gate, store)
-        self.signing_in = Lines()  # of requests that bring the same token of an issuer for the first time
-        self.hashing = Hashing()
-        """Of passwords."""
-        self.tries = Tries()
-        self.tended: dict[int, int] = {}
-        """Until when debris of a dataset is looked after by a task that is on the list, by the table's id."""

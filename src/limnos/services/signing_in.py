@@ -21,8 +21,10 @@ from limnos.model.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.context import Context
 from limnos.services.issuer import ISSUER
+from limnos.services.lines import Lines
 from limnos.services.principal_names import check_new_name, principal_create
 from limnos.services.scene import Scope
+from limnos.services.shared import Part
 from limnos.store.principals import signed_in_read, standing_read
 from limnos.view.cold import for_each
 
@@ -49,7 +51,7 @@ async def sign_in(services: Services, header: bytes, *, request_id: str, asker: 
     Raises Unauthenticated, Unavailable.
     """
     authenticator = services.authenticator
-    async with services.signing_in.turn(hash(header)):
+    async with SIGN_INS.of(services).turn(hash(header)):
         found = authenticator.credential(header)
         if found is not None:
             return found
@@ -117,3 +119,6 @@ def user_sign_in(tx: Tx, permit: Permit[UserSignIn]) -> None:
         return
     groups = [tx.principals.by_id(group.id) or tx.stale() for group in command.groups]
     tx.principals.issue(user, groups)
+
+
+SIGN_INS: Part[Lines] = Part("sign_ins", lambda _: Lines())

@@ -16,6 +16,7 @@ from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import Trust
 from limnos.services.scene import Scope
+from limnos.services.shared import Part
 from limnos.services.tokens import worth_of
 from limnos.store.documents import document_read
 from limnos.telemetry.logs import get_logger
@@ -111,7 +112,7 @@ async def tending_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
     """See, before a dataset is written to, that a task is on the list for when the files are of age that a killed statement leaves. What goes wrong here is for the log."""
     services, age_ms = ctx.services, ctx.services.defaults.sqlpp_debris_ms
     now_ms = services.store.time.now_ms()
-    if not (services.defaults.sqlpp_compact_files and age_ms) or services.tended.get(table_id, 0) > now_ms:
+    if not (services.defaults.sqlpp_compact_files and age_ms) or TENDED.of(services).get(table_id, 0) > now_ms:
         return
     try:
         payload = await _payload(ctx, table_id, path=path, covers_ms=now_ms + age_ms)
@@ -121,9 +122,9 @@ async def tending_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
     except LimnosError as error:
         log.warning("a dataset's debris could not be put on the list", table=table_id, error=error.message)
         return
-    if len(services.tended) >= TENDED_MAX:
-        services.tended.clear()
-    services.tended[table_id] = covers_ms
+    if len(TENDED.of(services)) >= TENDED_MAX:
+        TENDED.of(services).clear()
+    TENDED.of(services)[table_id] = covers_ms
 
 
 def _leave_later(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
@@ -147,3 +148,6 @@ def _leave(payload: CompactPayload, tx: Tx) -> bool:
         tx.tasks.done(task_id)
     tx.tasks.create(COMPACT, msgspec.json.encode(payload).decode())
     return True
+
+
+TENDED: Part[dict[int, int]] = Part("tended", lambda _: {})

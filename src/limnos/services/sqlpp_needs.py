@@ -13,6 +13,7 @@ import msgspec
 
 from limnos.model.kinds import Kind
 from limnos.names import canonical
+from limnos.services.sqlpp_lanes import PARSING
 from limnos.services.sqlpp_names import NODES_SHORT, function_find, source_find, with_names
 from limnos.sqlpp import bind, tree
 from limnos.sqlpp.binder import Dataset, Synonym, UserFunction, View
@@ -106,7 +107,7 @@ async def needs_of(
         return run(known, None)
 
     async def elsewhere(known: Known) -> Needs:
-        async with ctx.services.sqlpp_parsing:
+        async with PARSING.of(ctx.services):
             return await asyncio.to_thread(whole, known)
 
     return await with_names(ctx, run, elsewhere=elsewhere)

@@ -13,6 +13,7 @@ import msgspec
 
 from limnos.model.errors import BadRequest
 from limnos.services.scene import Scope
+from limnos.services.sqlpp_lanes import GATHERING, SQLPP_CHORES
 from limnos.services.sqlpp_metadata import MetadataRequest, metadata_gather, narrower, resources_read
 from limnos.services.sqlpp_names import NODES_SHORT, TEXT_SHORT, with_names
 from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, results
@@ -108,7 +109,7 @@ async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | No
     """
     caller = await ctx.read(Scope(), lambda scene: scene.user)
     try:
-        told = await ctx.services.sqlpp_chores.do(name, *parts, caller=caller)
+        told = await SQLPP_CHORES.of(ctx.services).do(name, *parts, caller=caller)
     except BadRequest as error:  # the process ran out of memory
         raise compilation(too_large or error.message) from None
     if told[0] == b"refused":
@@ -147,7 +148,7 @@ async def query_rows(ctx: Context, bound: Bound) -> AsyncGenerator[bytes, None]:
             query, wanted = await _numbered(ctx, query)
             if any(each.dataverse == METADATA for each in wanted):
                 # What is gathered is held until it was worked out: only so many at once.
-                await stack.enter_async_context(ctx.services.sqlpp_gathering)
+                await stack.enter_async_context(GATHERING.of(ctx.services))
             sources = await _sources(ctx, wanted)
         try:
             made = _little_of(query, sources)

@@ -19,6 +19,7 @@ from limnos.services.sqlpp_dataverses import dataverse_create, dataverse_drop, d
 from limnos.services.sqlpp_declared import NOWHERE
 from limnos.services.sqlpp_errors import invalid_operation
 from limnos.services.sqlpp_functions import function_create, function_drop
+from limnos.services.sqlpp_lanes import PARSING
 from limnos.services.sqlpp_names import TEXT_SHORT
 from limnos.services.sqlpp_queries import process_do, query_bind, query_rows
 from limnos.services.sqlpp_synonyms import synonym_create, synonym_drop
@@ -90,7 +91,7 @@ async def _parsed_elsewhere(ctx: Context, text: str) -> tuple[Parsed, ...]:
             body = UnparsedQuery(span.place, own, span.parameters)
             made.append(Parsed(tree.QueryStatement(span.place, body), own, ()))
         else:
-            async with ctx.services.sqlpp_parsing:
+            async with PARSING.of(ctx.services):
                 made += await asyncio.to_thread(parse, own, span)
     return tuple(made)
 

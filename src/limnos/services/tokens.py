@@ -20,9 +20,10 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import Trust
 from limnos.services.context import Context
 from limnos.services.metalakes import metalakes_list
+from limnos.services.principal_names import check_new_user
 from limnos.services.scene import Scope
 from limnos.services.signing_in import sign_in
-from limnos.services.users import check_new_user, check_principal_name, check_sign_in, check_token_holder
+from limnos.services.users import check_principal_name, check_sign_in, check_token_holder
 from limnos.store.principals import standing_read
 from limnos.view.cold import need
 from limnos.view.keys import token_key, tokens_key

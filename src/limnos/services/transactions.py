@@ -32,8 +32,10 @@ from limnos.services.commits import (
 )
 from limnos.services.deeds import command_of, transaction_run
 from limnos.services.iceberg_tables import TableRequest
-from limnos.services.plans import plan_of, told_about
+from limnos.services.operation_errors import told_about
+from limnos.services.plans import plan_of
 from limnos.services.publishing import with_runs
+from limnos.services.recent import RECENT
 from limnos.services.views import Held
 from limnos.view.keys import document_key
 
@@ -153,7 +155,7 @@ async def _settle(ctx: Context, plan: Plan, built: list[Built], *, revision: int
             continue
         is_view = plan.steps[each.work.steps[0]].kind is Kind.VIEW
         if not is_view and each.new is not None and each.data is document.body and not is_heavy(document):
-            ctx.services.recent.put(document, each.new)
+            RECENT.of(ctx.services).put(document, each.new)
         if len(document.body) <= OFFERED_BYTES_MAX:
             view.offer(document_key(document.node_id), document, zone=zone, revision=revision, epoch=epoch)
     for each in built:  # nothing was awaited until here

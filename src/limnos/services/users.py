@@ -23,8 +23,6 @@ from limnos.view.cold import need, need_all
 from limnos.view.keys import holders_key, principals_key, roles_key, rules_key
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from limnos.model.permits import Permit
     from limnos.services.context import Context
     from limnos.services.defaults import Rules
@@ -131,15 +129,6 @@ def check_principal_name(name: str, kind: Kind) -> str:
             f"this is not one: {name!a}"
         )
     return name
-
-
-def check_new_user(tx: Tx, user: str, *, admins: Collection[str]) -> None:
-    """Refuse a name that no new user may have, unless a metalake has such a user already or it is a service admin's.
-
-    Raises BadRequest.
-    """
-    if user not in admins and not tx.principals.standing(user).is_known:
-        check_new_name(user, Kind.USER, known=admins)
 
 
 def check_sign_in(rules: Rules, standing: Standing, *, user: str) -> None:

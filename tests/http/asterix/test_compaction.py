@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.sqlpp_compaction import COMPACT, TEND, TENDS_AFTER_MS, CompactPayload, files_of
+from limnos.services.sqlpp_compaction import COMPACT, TEND, TENDED, TENDS_AFTER_MS, CompactPayload, files_of
 from limnos.services.sqlpp_engine import ENGINE, NoEngine
 from limnos.sqlpp.errors import OutcomeUnknown
 from limnos.sqlpp.jobs import EngineJob
@@ -81,7 +81,7 @@ def lake(shared: Node) -> Iterator[Node]:
     rows(shared, "drop dataset heaps if exists; drop type Heap if exists")
     for kind in (COMPACT, TEND):
         sql(shared, "DELETE FROM task WHERE kind = ?", kind)
-    services.tended.clear()
+    TENDED.of(services).clear()
 
 
 def with_engine(node: Node, files: int = MANY + 1, *, left: int = 1) -> Counting:
@@ -243,7 +243,7 @@ def test_what_killed_statements_leave_is_looked_after(lake: Node, monkeypatch: p
     refusal(lake, INSERT)
     ENGINE.put(services, with_engine(lake, 1))
     rows(lake, INSERT)
-    services.tended.clear()  # as another node, or after a start
+    TENDED.of(services).clear()  # as another node, or after a start
     rows(lake, INSERT)
     ((first_due, text),) = sql(lake, "SELECT due_at - created_at, payload FROM task WHERE kind = ?", TEND)
     covers_ms = msgspec.json.decode(text, type=CompactPayload).covers_ms

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.services.chores import OwnChores
+from limnos.services.sqlpp_lanes import SQLPP_CHORES
 from limnos.services.sqlpp_names import TEXT_SHORT
 from limnos.sqlpp.chores import BIND, EVALUATE, PARSE
 from tests.http.asterix.wire import ask, refusal, rows
@@ -34,7 +35,7 @@ class Recorded(OwnChores):
 def recorded(node: Node) -> Recorded:
     """The chores of a node."""
     found = Recorded()
-    node.built.services.sqlpp_chores = found
+    SQLPP_CHORES.put(node.built.services, found)
     return found
 
 

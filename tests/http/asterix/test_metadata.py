@@ -14,6 +14,7 @@ import pytest
 from limnos.app.building import DATABASE_FILE
 from limnos.services import sqlpp_metadata as module
 from limnos.services.chores import OwnChores
+from limnos.services.sqlpp_lanes import SQLPP_CHORES
 from limnos.sqlpp.chores import EVALUATE, SCANS
 from limnos.store.documents import document_bodies_read
 from limnos.store.nodes import live_nodes_read, span_read
@@ -106,7 +107,7 @@ def reads(large: Node, monkeypatch: pytest.MonkeyPatch) -> Reads:
     monkeypatch.setattr(module, "live_nodes_read", nodes)
     monkeypatch.setattr("limnos.store.nodes.span_read", span)
     monkeypatch.setattr(module.asyncio, "sleep", sleep)
-    large.built.services.sqlpp_chores = Recorded(found)
+    SQLPP_CHORES.put(large.built.services, Recorded(found))
     return found
 
 

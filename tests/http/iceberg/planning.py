@@ -8,6 +8,7 @@ from typing import Any
 from pyiceberg.types import StructType
 
 from limnos.services.chores import OwnChores
+from limnos.services.scan_turns import SCAN_CHORES
 from tests.http.driver import Answer, Node
 from tests.http.iceberg import wire
 from tests.manifests import Fields, listed, manifest, manifest_list
@@ -19,7 +20,7 @@ class Written:
     """A table `a.NAME` to which snapshots are added with the manifests that a test wants."""
 
     def __init__(self, node: Node, name: str = "t", **more: object) -> None:
-        node.built.services.scan_chores = OwnChores()  # tests/integration has the processes
+        SCAN_CHORES.put(node.built.services, OwnChores())  # tests/integration has the processes
         made = wire.make_table(node, "a", name, **more)
         self.node = node
         self.name = name

@@ -13,6 +13,7 @@ import pytest
 
 from limnos.http.iceberg.protocol import CATALOG_ROUTES, KEYED
 from limnos.model.uuids import new_uuid
+from limnos.services.repeats import KEY_LINES
 from limnos.services.task_kinds import PRUNE_OUTCOMES
 from tests.http.driver import API, Answer, Node, grant
 from tests.http.iceberg.wire import (
@@ -469,7 +470,7 @@ def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: Node, count: i
 def test_who_waited_too_long_for_the_first_is_not_told_that_nothing_was_done(node: Node, operation: str) -> None:
     """While a request with the same key is under way nobody knows what becomes of it: 500, and not 503, when the time is over."""
     make_table(node, "a", "t")
-    lines = node.built.services.repeats
+    lines = KEY_LINES.of(node.built.services)
     node.runner.run(lines.enter(0))  # the first, which does not end
     turn = lines.turn
     lines.turn = lambda _: turn(0)  # type: ignore[method-assign]

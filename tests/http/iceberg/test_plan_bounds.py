@@ -13,7 +13,7 @@ from limnos.app.turns import Turns
 from limnos.http.iceberg import plans
 from limnos.services import scans
 from limnos.services.scan_flights import FLIGHTS
-from limnos.services.scan_turns import SCAN_TURNS
+from limnos.services.scan_turns import SCAN_CHORES, SCAN_TURNS
 from tests.http.driver import Answer, Node, grant
 from tests.http.iceberg.test_restricted_doors import Everything
 from tests.http.iceberg.test_restricted_plans import Shown
@@ -65,7 +65,8 @@ def test_a_client_that_leaves_ends_the_work(
 ) -> None:
     """Whatever a plan is at when its client leaves is ended, and its turn is the next one's."""
     monkeypatch.setattr(plans, "LOOK_S", 0.01)
-    chores = table.node.built.services.scan_chores = Stuck(chore, caller=user)
+    chores = Stuck(chore, caller=user)
+    SCAN_CHORES.put(table.node.built.services, chores)
     asked = {"filter": {"type": "eq", "term": "id", "value": 1}}
 
     async def story() -> tuple[Answer, int]:
@@ -87,7 +88,8 @@ def test_a_client_that_leaves_ends_the_work(
 def test_a_crowd_of_one_caller(table: Shown) -> None:
     """Of one caller's plans two are worked on and some wait, the others are told to come again; somebody else's goes on at once, and who waited is answered."""
     grant(table.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
-    chores = table.node.built.services.scan_chores = Stuck("scan-manifests", caller="bob")
+    chores = Stuck("scan-manifests", caller="bob")
+    SCAN_CHORES.put(table.node.built.services, chores)
     room = SCANS_HELD_OWN + SCANS_WAITING_OWN
 
     async def story() -> tuple[list[Answer], Answer, list[Answer]]:

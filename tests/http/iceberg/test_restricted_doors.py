@@ -8,6 +8,7 @@ import pytest
 
 from limnos.app.restricting import CHORES as RESTRICTING
 from limnos.services.chores import OwnChores
+from limnos.services.scan_turns import SCAN_CHORES
 from tests.http.driver import API, OWN, Node, grant
 from tests.http.iceberg.planning import Written
 from tests.http.iceberg.test_restrictions import LAKE, SCHEMA, SECRETS, closed, furnish, of, restrict, words
@@ -91,7 +92,7 @@ def test_another_table_at_its_place(shop: Node) -> None:
 def test_manifests_of_ones_own_that_name_its_files(shop: Node) -> None:
     """A table of one's own whose manifests, or whose lists, are the restricted one's is planned by nobody here."""
     own = Written(shop, "stolen")
-    shop.built.services.scan_chores = Everything()
+    SCAN_CHORES.put(shop.built.services, Everything())
     file = f"{real(shop)['metadata']['location']}/data/x.parquet"  # type: ignore[index]
     own.commit([own.manifest("m.avro", [entry(data_file(file))])])
     assert restrict(shop, "r", on="main.a.stolen", filter="id > 1").status == 200

@@ -14,6 +14,7 @@ from limnos.formats.scans import tasks as planned
 from limnos.model.errors import OutsideRoots
 from limnos.services import chores, restricting
 from limnos.services.places import Place
+from limnos.services.scan_turns import SCAN_CHORES
 from tests.http.driver import OWN, Answer, Node, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import Written, paths_of
@@ -39,7 +40,7 @@ class Shown(Written):
 
     def __init__(self, node: Node, *, manifests: int = 2, files: int = 2) -> None:
         super().__init__(node, schema=SCHEMA)
-        node.built.services.scan_chores = Everything()
+        SCAN_CHORES.put(node.built.services, Everything())
         self.told = [
             self.manifest(f"m{n}.avro", [entry(self.file(f"{n}-{each}.parquet")) for each in range(files)])
             for n in range(manifests)

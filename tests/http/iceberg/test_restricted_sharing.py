@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from limnos.services import restricted_reads
+from limnos.services.scan_turns import SCAN_CHORES
 from tests.http.driver import Answer, Node, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_plans import steer
@@ -49,14 +50,14 @@ class Counting(Everything):
 def table(lake: Node) -> Shown:
     """The table of four files, with a mask that is the same for every query."""
     made = Shown(lake)
-    lake.built.services.scan_chores = Counting()
+    SCAN_CHORES.put(lake.built.services, Counting())
     grant(lake, "carl", READ, kind="CATALOG", on="main")
     return made
 
 
 def written(table: Shown) -> int:
     """How many files were rewritten so far."""
-    chores = table.node.built.services.scan_chores
+    chores = SCAN_CHORES.of(table.node.built.services)
     assert isinstance(chores, Counting)
     return chores.written
 
@@ -105,7 +106,7 @@ def test_plans_at_the_same_time_wait_for_one_rewrite(table: Shown) -> None:
         return list(await asyncio.gather(*plans))
 
     answers = table.node.runner.run(ask())
-    chores = table.node.built.services.scan_chores
+    chores = SCAN_CHORES.of(table.node.built.services)
     assert isinstance(chores, Counting)
 
     assert len({frozenset(files_of(each)) for each in answers}) == 1

@@ -1,0 +1,27 @@
+"""Errors of one operation among several, with the object that the operation was about.
+
+May import `model` and `names`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.model.kinds import Kind
+from limnos.names.display import render
+
+if TYPE_CHECKING:
+    from limnos.model.errors import LimnosError
+    from limnos.names.parts import Levels
+
+
+def told_about(error: LimnosError, path: Levels, *, what: Kind = Kind.TABLE) -> LimnosError:
+    """Return the error with the object's kind and path in its message; a requirement that failed is named by its type, too."""
+    words, requirement = error.message, error.context.get("requirement")
+    failed = "Requirement failed: "
+    if words.startswith(failed):
+        kind = f" ({requirement})" if requirement else ""
+        words = f"{failed}{what.word} {render(path)}: {words.removeprefix(failed)}{kind}"
+    else:
+        words = f"{what.word.capitalize()} {render(path)}: {words}"
+    return error.with_message(words)
