@@ -23,9 +23,9 @@ from limnos.app.serving import settle_memory
 from limnos.config import load
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
-from limnos.services.context import Context
-from limnos.services.scene import Scope
-from limnos.services.users import principal_add
+from limnos.services.identity.users import principal_add
+from limnos.services.request.context import Context
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.app.building import Built

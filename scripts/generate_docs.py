@@ -20,7 +20,7 @@ from limnos.model.privileges import kind_word
 from limnos.pipeline.file import schema_made
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.shapes import Cases, Key, ListOf, MapOf, Record, Shape
-from limnos.services.sqlpp_statements import kinds
+from limnos.services.sqlpp.statements import kinds
 from limnos.sqlpp.functions import ANY_NUMBER, FUNCTIONS, Function
 from limnos.sqlpp.functions.absent import ABSENT
 

@@ -11,14 +11,14 @@ from typing import Any
 from limnos.access.authentication import Authenticator, Credential, trusted
 from limnos.files import everything
 from limnos.model.kinds import ICEBERG_PROVIDER as ICEBERG
-from limnos.services.catalogs import catalog_create
-from limnos.services.context import Context
-from limnos.services.defaults import Defaults, Rules
-from limnos.services.files import Files
-from limnos.services.iceberg_tables import TableRequest
-from limnos.services.metalakes import metalake_create
-from limnos.services.scene import Scope
-from limnos.services.shared import Services
+from limnos.services.catalog.catalogs import catalog_create
+from limnos.services.catalog.metalakes import metalake_create
+from limnos.services.iceberg.tables import TableRequest
+from limnos.services.request.context import Context
+from limnos.services.request.defaults import Defaults, Rules
+from limnos.services.request.files import Files
+from limnos.services.request.scene import Scope
+from limnos.services.request.shared import Services
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import View
 

@@ -13,8 +13,8 @@ import pytest
 from conformance.lesser.sites import Planter
 from limnos.http import application
 from limnos.model.errors import Unavailable
-from limnos.services.context import Context
-from limnos.services.scene import Scene
+from limnos.services.request.context import Context
+from limnos.services.request.scene import Scene
 from tests.http.driver import Node
 
 if TYPE_CHECKING:

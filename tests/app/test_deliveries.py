@@ -15,18 +15,19 @@ from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.model.sealed import keys_of
-from limnos.services import sqlpp_requests, watch
-from limnos.services.feed import NEWEST, page_read
-from limnos.services.metalakes import metalake_create
-from limnos.services.namespaces import namespace_create
-from limnos.services.owners import owner_set
-from limnos.services.positions import position_of
-from limnos.services.scene import Scope
-from limnos.services.sealing import Keys, key_name
-from limnos.services.secret_keys import keys_list, keys_rotate
-from limnos.services.storages import Storages
-from limnos.services.users import principal_remove
-from limnos.services.webhooks import Standing, behind, webhook_create, webhook_retry, webhooks_list
+from limnos.services.activity.feed import NEWEST, page_read
+from limnos.services.activity.webhooks import Standing, behind, webhook_create, webhook_retry, webhooks_list
+from limnos.services.catalog.metalakes import metalake_create
+from limnos.services.catalog.namespaces import namespace_create
+from limnos.services.identity.owners import owner_set
+from limnos.services.identity.users import principal_remove
+from limnos.services.request import watch
+from limnos.services.request.positions import position_of
+from limnos.services.request.scene import Scope
+from limnos.services.request.sealing import Keys, key_name
+from limnos.services.request.storages import Storages
+from limnos.services.sqlpp import requests as sqlpp_requests
+from limnos.services.upkeep.secret_keys import keys_list, keys_rotate
 from limnos.store.feed import Clock
 from limnos.store.upkeep import feed_prune
 from tests.app.receivers import Receiver, receiving

@@ -21,7 +21,7 @@ from limnos.engine.confinement import version
 from limnos.formats.gravitino.job_templates import Content
 from limnos.model.errors import CannotStart
 from limnos.model.permits import upkeep_permit
-from limnos.services.job_rules import JobWork
+from limnos.services.runs.job_rules import JobWork
 from tests.http.driver import API, OWN, Answer, Node, grant, node_at
 
 TEMPLATES, RUNS = f"{API}/lake/jobs/templates", f"{API}/lake/jobs/runs"

@@ -8,7 +8,7 @@ import pytest
 
 from limnos.app.job_works import CannotRun, JobPlan, kept_work
 from limnos.formats.gravitino.job_templates import Content
-from limnos.services.job_rules import JobWork
+from limnos.services.runs.job_rules import JobWork
 
 
 def plan(folder: Path, *, spark_submit: str | None) -> JobPlan:

@@ -19,7 +19,7 @@ from limnos.app.lance import lance_processes
 from limnos.app.lance_processes import LanceProcesses
 from limnos.config.settings import Lance
 from limnos.model.errors import BadRequest, Forbidden, NotFound, StateUnknown, TooLarge, Unavailable
-from limnos.services.lance_work import Errand, options_of
+from limnos.services.lance.work import Errand, options_of
 from limnos.sources.lance.questions import Describe, Described, Query, Write, Written
 
 T = TypeVar("T")

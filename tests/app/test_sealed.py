@@ -17,8 +17,8 @@ from limnos.config import Settings
 from limnos.config.settings import Server
 from limnos.config.storage import Storage
 from limnos.model.errors import StartWarning
-from limnos.services.sealing import Keys
-from limnos.services.webhooks import SECRET
+from limnos.services.activity.webhooks import SECRET
+from limnos.services.request.sealing import Keys
 from limnos.store.backups import BadBackup
 from limnos.store.sealed_keys import KeyUse, sealed_keys
 from tests.client.test_session import free_port

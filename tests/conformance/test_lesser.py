@@ -42,7 +42,7 @@ def test_every_use_is_found() -> None:
 
     assert len(found) > 200
     assert [each.number for each in found] == list(range(len(found)))
-    assert {"limnos/services/trash.py", "limnos/http/iceberg/protocol.py"} <= {each.path for each in found}
+    assert {"limnos/services/upkeep/trash.py", "limnos/http/iceberg/protocol.py"} <= {each.path for each in found}
     assert any(each.is_early for each in found)
     assert not all(each.is_early for each in found)
 

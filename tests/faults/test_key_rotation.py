@@ -13,8 +13,8 @@ import pytest
 
 from limnos.model.kinds import Kind
 from limnos.model.sealed import keys_of
-from limnos.services.sealing import Keys
-from limnos.services.webhooks import SECRET
+from limnos.services.activity.webhooks import SECRET
+from limnos.services.request.sealing import Keys
 from limnos.store.faults import POINTS
 from tests.faults.rig import BACKENDS, FULL, Rig
 from tests.nodes.wire import GRAVITINO, OWN, Wire

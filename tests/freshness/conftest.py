@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.services import pages
+from limnos.services.request import pages
 from limnos.view import listings
 
 

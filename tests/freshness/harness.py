@@ -22,14 +22,14 @@ from limnos.access.authentication import Credential
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.privileges import Condition, Privilege
-from limnos.services.context import Context
-from limnos.services.grants import Wish, roles_give
-from limnos.services.iceberg_tables import table_create
-from limnos.services.namespaces import namespace_create
-from limnos.services.owners import owner_set
-from limnos.services.roles import role_create
-from limnos.services.scene import Scene, Scope
-from limnos.services.users import principal_add
+from limnos.services.catalog.namespaces import namespace_create
+from limnos.services.iceberg.tables import table_create
+from limnos.services.identity.grants import Wish, roles_give
+from limnos.services.identity.owners import owner_set
+from limnos.services.identity.roles import role_create
+from limnos.services.identity.users import principal_add
+from limnos.services.request.context import Context
+from limnos.services.request.scene import Scene, Scope
 from limnos.store.changes import Moved
 from limnos.store.interface import Known
 from limnos.store.jobs import nobody_asks

@@ -9,16 +9,18 @@ from limnos.access.actions import Action
 from limnos.formats.gravitino.functions import Definition, Function
 from limnos.formats.gravitino.policies import CUSTOM
 from limnos.model.kinds import Kind
-from limnos.services import apart, attachments, functions, leaves, policies
-from limnos.services.attachments import On
-from limnos.services.columns import field_ids
-from limnos.services.policies import PolicyRequest
-from limnos.services.properties import Edits
-from limnos.services.tag_values import Pair, pairs_associate
+from limnos.services.governance import attachments, policies
+from limnos.services.governance.attachments import On
+from limnos.services.governance.policies import PolicyRequest
+from limnos.services.governance.tag_values import Pair, pairs_associate
+from limnos.services.lookup import apart, leaves
+from limnos.services.lookup.columns import field_ids
+from limnos.services.request.properties import Edits
+from limnos.services.sqlpp import stored_functions as functions
 
 if TYPE_CHECKING:
-    from limnos.services.context import Context
-    from limnos.services.scene import Scene
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
     from tests.freshness.world import Levels, World
 
 Work = Coroutine[Any, Any, object]

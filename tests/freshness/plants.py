@@ -15,7 +15,7 @@ from limnos.model.entities import Change, ClockRow, Node
 from limnos.model.errors import StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.services import scene
+from limnos.services.request import scene
 from limnos.store import nodes, sqlite, tx, upkeep
 from limnos.store.changes import ChangeDraft
 from limnos.store.interface import Known

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action
 from limnos.model.decisions import Link
 from limnos.model.kinds import Kind
-from limnos.services import job_templates, pipelines, runs
-from limnos.services.properties import Edits
-from limnos.services.runs import Begin
+from limnos.services.request.properties import Edits
+from limnos.services.runs import job_templates, pipelines, runs
+from limnos.services.runs.runs import Begin
 
 if TYPE_CHECKING:
-    from limnos.services.context import Context
-    from limnos.services.scene import Scene
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
     from tests.freshness.world import Work, World
 
 PIPELINES = ("daily", "hourly")

@@ -18,11 +18,11 @@ import pytest
 from limnos.access.authentication import Credential
 from limnos.model.errors import BadRequest, Forbidden, NotFound, NotInUse, Unavailable
 from limnos.model.kinds import LEAVES, Kind
-from limnos.services.context import Context
-from limnos.services.feed import NOW, Page, changes_read
-from limnos.services.owners import owner_load
-from limnos.services.positions import Position, position_of
-from limnos.services.scene import Scope
+from limnos.services.activity.feed import NOW, Page, changes_read
+from limnos.services.identity.owners import owner_load
+from limnos.services.request.context import Context
+from limnos.services.request.positions import Position, position_of
+from limnos.services.request.scene import Scope
 from tests.backends import Database, Lab, PostgresServer, Query, sqlite_copy
 from tests.freshness.world import REFUSALS, USERS, World, mending
 from tests.inprocess import ADMIN, Node, add_catalog, fill

@@ -18,15 +18,15 @@ from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.privileges import Condition, Privilege
 from limnos.model.records import NamespaceRecord
-from limnos.services import context, scene
-from limnos.services.grants import Wish, privileges_grant, roles_give
-from limnos.services.groups import member_remove, members_add
-from limnos.services.iceberg_tables import table_create
-from limnos.services.namespaces import namespace_create, namespace_move, namespaces_list
-from limnos.services.owners import owner_set
-from limnos.services.scene import Scene, Scope
-from limnos.services.tables import table_drop, table_find, tables_list
-from limnos.services.users import principal_add, user_enable
+from limnos.services.catalog.namespaces import namespace_create, namespace_move, namespaces_list
+from limnos.services.catalog.tables import table_drop, table_find, tables_list
+from limnos.services.iceberg.tables import table_create
+from limnos.services.identity.grants import Wish, privileges_grant, roles_give
+from limnos.services.identity.groups import member_remove, members_add
+from limnos.services.identity.owners import owner_set
+from limnos.services.identity.users import principal_add, user_enable
+from limnos.services.request import context, scene
+from limnos.services.request.scene import Scene, Scope
 from limnos.store import tx
 from limnos.store.nodes import NodeWrites
 from limnos.view.facts import Value

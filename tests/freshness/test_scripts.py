@@ -20,16 +20,16 @@ from limnos.model.errors import Forbidden, LimnosError, NotFound, StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.privileges import Condition, Privilege
-from limnos.services import context, scene
-from limnos.services.catalogs import catalog_alter
-from limnos.services.grants import Wish, privileges_grant, roles_give
-from limnos.services.iceberg_tables import table_create
-from limnos.services.namespaces import namespace_create, namespace_load
-from limnos.services.properties import Edits
-from limnos.services.roles import role_create
-from limnos.services.scene import Scene, Scope
-from limnos.services.tables import table_drop, table_find, table_move
-from limnos.services.users import principal_add, user_enable
+from limnos.services.catalog.catalogs import catalog_alter
+from limnos.services.catalog.namespaces import namespace_create, namespace_load
+from limnos.services.catalog.tables import table_drop, table_find, table_move
+from limnos.services.iceberg.tables import table_create
+from limnos.services.identity.grants import Wish, privileges_grant, roles_give
+from limnos.services.identity.roles import role_create
+from limnos.services.identity.users import principal_add, user_enable
+from limnos.services.request import context, scene
+from limnos.services.request.properties import Edits
+from limnos.services.request.scene import Scene, Scope
 from limnos.store import tx
 from limnos.store.changes import NOTHING, ChangeDraft, Moved
 from limnos.store.interface import Known

@@ -19,36 +19,24 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.privileges import Condition, Privilege
 from limnos.model.records import BLANK_NAMESPACE, CatalogRecord, MetalakeRecord, TagRecord
 from limnos.names.errors import InvalidName
-from limnos.services import (
-    apart,
-    attachments,
-    catalogs,
-    commits,
-    explain,
-    grants,
-    groups,
-    iceberg_tables,
-    iceberg_views,
-    lance_lists,
-    lance_tables,
-    metalakes,
-    namespaces,
-    owners,
-    protection,
-    restrictions,
-    roles,
-    tables,
-    tokens,
-    transactions,
-    trash,
-    users,
-    views,
-)
-from limnos.services.attachments import On
-from limnos.services.commits import Change
-from limnos.services.context import Context
-from limnos.services.grants import Wish
-from limnos.services.operations import (
+from limnos.services.catalog import catalogs, metalakes, namespaces, protection, tables, views
+from limnos.services.governance import attachments, restrictions
+from limnos.services.governance.attachments import On
+from limnos.services.iceberg import commits
+from limnos.services.iceberg import tables as iceberg_tables
+from limnos.services.iceberg import views as iceberg_views
+from limnos.services.iceberg.commits import Change
+from limnos.services.identity import explain, grants, groups, owners, roles, tokens, users
+from limnos.services.identity.grants import Wish
+from limnos.services.lance import lists as lance_lists
+from limnos.services.lance import tables as lance_tables
+from limnos.services.lookup import apart
+from limnos.services.request.context import Context
+from limnos.services.request.pages import EVERY, Page
+from limnos.services.request.properties import Edits
+from limnos.services.request.scene import Scene, Scope
+from limnos.services.transactions import transactions
+from limnos.services.transactions.operations import (
     NamespaceDropped,
     NamespaceMade,
     NamespaceMoved,
@@ -58,9 +46,7 @@ from limnos.services.operations import (
     TableMade,
     TableMoved,
 )
-from limnos.services.pages import EVERY, Page
-from limnos.services.properties import Edits
-from limnos.services.scene import Scene, Scope
+from limnos.services.upkeep import trash
 from limnos.view.cold import need
 from limnos.view.keys import rules_key
 from tests.backends import Query

@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ UPWARDS = {
 
 PLANTED = {
     "layers": ("attic/__init__.py", "", "attic"),
+    "services": ("services/request/planted.py", "import limnos.services.upkeep.tasks", "limnos.services.upkeep"),
     "protocols": ("http/iceberg/planted.py", "import limnos.http.gravitino", "limnos.http.gravitino"),
     "web": ("services/planted.py", "from starlette.requests import Request", "starlette"),
     "sql": ("services/planted.py", "from sqlalchemy import select", "sqlalchemy"),
@@ -127,6 +129,23 @@ def test_every_room_is_held_in_its_layer(copy: Path) -> None:
     ]
     assert code != 0
     assert missing == []
+
+
+def test_every_package_of_services_is_held_in_its_layer(copy: Path) -> None:
+    """An import from each package to the one that comes after it is reported."""
+    packages = [layer.strip("()") for layer in reversed(CONTRACTS["services"]["layers"])]
+    pairs = list(pairwise(packages))
+    for earlier, later in pairs:
+        file = copy / "limnos" / "services" / earlier / "planted.py"
+        file.write_text(f"import limnos.services.{later}\n", encoding="utf-8")
+
+    code, report = lint(copy, "services")
+    for earlier, _ in pairs:
+        (copy / "limnos" / "services" / earlier / "planted.py").unlink()
+
+    named = "limnos.services.{} is not allowed to import limnos.services.{}"
+    assert code != 0
+    assert [pair for pair in pairs if named.format(*pair) not in report] == []
 
 
 def test_every_room_has_a_planted_violation() -> None:

@@ -25,7 +25,7 @@ def item(nodeid: str, *marks: str, **parameters: str) -> SimpleNamespace:
 
 def chosen(items: list[SimpleNamespace], part: int) -> list[str]:
     """The names of the tests that a part runs."""
-    return [each.nodeid for each in sample(items, part, ROOT)[0]]  # type: ignore[arg-type, attr-defined]
+    return [each.nodeid for each in sample(items, part, ROOT)[0]]
 
 
 @pytest.mark.parametrize(

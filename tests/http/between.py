@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from limnos.services.context import Context
+from limnos.services.request.context import Context
 from tests.http.driver import Node
 from tests.http.iceberg.wire import rows_of
 

@@ -17,8 +17,8 @@ from limnos.config.settings import Events, Jobs, Names, Server, Settings
 from limnos.config.storage import Sources, Storage
 from limnos.http.request import IS_GONE
 from limnos.http.throttle import Throttle
-from limnos.services.job_rules import JOB_RULES, JobRules
-from limnos.services.sqlpp_requests import REQUESTS
+from limnos.services.runs.job_rules import JOB_RULES, JobRules
+from limnos.services.sqlpp.requests import REQUESTS
 
 API = "/api/metalakes"
 OWN = "/api/limnos/v1"

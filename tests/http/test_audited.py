@@ -14,8 +14,8 @@ from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.audit import Line
-from limnos.services.audit import audit_read
-from limnos.services.context import Context
+from limnos.services.activity.audit import audit_read
+from limnos.services.request.context import Context
 from limnos.store.audit import Wanted
 from tests.http.driver import Node
 from tests.http.iceberg import wire

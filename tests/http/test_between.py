@@ -51,7 +51,7 @@ FILES_FIRST = {f"lance-{verb}-table-{what}" for verb in ("create", "delete") for
 }
 """They change a table's files, which nothing undoes, and only then tell the store of it: so nothing is decided any more by then."""
 OWN_ALONE = {"beat-run", "put-step", "query-service-discard"}
-"""What they write is a run's process's or a client's own, and rests on no right: they take part in no clock (`services.runners`)."""
+"""What they write is a run's process's or a client's own, and rests on no right: they take part in no clock (`services.runs.runners`)."""
 LEAVES = {"lance-create-table": {"task"}}
 """Tables in which a write that is refused may leave rows: the task that sweeps what a killed writer would leave."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from limnos.http.cloudevents import BATCH_BYTES_MAX, SECRET_PREFIX, batches_of, event_of, message_id, signed_headers
 from limnos.model.kinds import Kind
-from limnos.services.telling import Told
+from limnos.services.lookup.telling import Told
 
 PAGE = Path(__file__).parents[2] / "docs" / "events.md"
 TOLD = Told(3, 7, 1, "move", Kind.TABLE, 9, None, ("main", "a.b", "t"), None, "ana", "r", 1_795_217_411_120)

@@ -19,7 +19,7 @@ import pytest
 from limnos.http import kept
 from limnos.http.kept import SENT_AGAIN, Keeping, KeptAnswer, KeptAnswers
 from limnos.model.errors import Unavailable
-from limnos.services.lasting import Ground
+from limnos.services.request.lasting import Ground
 from limnos.telemetry.metrics import request_seconds, requests
 from limnos.view.gate import GATE_READS
 from tests.backends import Database, PostgresServer

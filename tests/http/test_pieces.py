@@ -14,7 +14,7 @@ from limnos.http.request import Request
 from limnos.http.response import Response, stream_response
 from limnos.http.routing import Route, Router
 from limnos.model.errors import LimnosError
-from limnos.services.context import Context
+from limnos.services.request.context import Context
 from limnos.telemetry.metrics import requests
 from tests.http.sockets import WAIT_S, Served, Wire, request
 

@@ -10,9 +10,9 @@ import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.model.places import PlaceKind
-from limnos.services import place_settling
-from limnos.services.place_settling import conflicts_told, places_refresh, places_settle
-from limnos.services.trash import trash_sweep
+from limnos.services.storage import place_settling
+from limnos.services.storage.place_settling import conflicts_told, places_refresh, places_settle
+from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
 from tests.http.driver import API, Answer, Node, grant
 from tests.http.iceberg.wire import creation, make_space, view_body

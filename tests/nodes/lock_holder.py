@@ -9,7 +9,7 @@ from pathlib import Path
 from limnos.model.errors import LockLost
 from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
-from limnos.services.sqlpp_locking import Locks
+from limnos.services.sqlpp.locking import Locks
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
 from limnos.store.postgres import PostgresStore
 from limnos.store.sqlite import SqliteStore

@@ -10,13 +10,13 @@ import pytest
 
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Condition, Privilege
-from limnos.services.context import Context
-from limnos.services.grants import Wish, privileges_grant, roles_give
-from limnos.services.iceberg_tables import table_create
-from limnos.services.namespaces import namespace_create
-from limnos.services.roles import role_create
-from limnos.services.scene import Scope
-from limnos.services.users import principal_add
+from limnos.services.catalog.namespaces import namespace_create
+from limnos.services.iceberg.tables import table_create
+from limnos.services.identity.grants import Wish, privileges_grant, roles_give
+from limnos.services.identity.roles import role_create
+from limnos.services.identity.users import principal_add
+from limnos.services.request.context import Context
+from limnos.services.request.scene import Scope
 from tests.backends import Lab, sqlite_copy
 from tests.inprocess import ADMIN, LAKE, MAIN, Node, fill, new_table
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from limnos.services.lance_work import Errand
+from limnos.services.lance.work import Errand
 from limnos.sources.lance.questions import Written
 
 DONE = Written(1, "uuid", inserted=3)

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from limnos.app.building import DATABASE_FILE, database_of
 from limnos.cli.main import main
 from limnos.config.settings import Settings
-from limnos.services.place_settling import places_refresh
+from limnos.services.storage.place_settling import places_refresh
 from limnos.store.migrate import migrate
 from tests.http.driver import API, Node
 from tests.http.iceberg.wire import SCHEMA

@@ -13,16 +13,16 @@ from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.model.errors import Forbidden, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Condition, Privilege
-from limnos.services.catalogs import catalog_alter, catalog_enable
-from limnos.services.grants import Wish, privileges_grant, roles_give
-from limnos.services.groups import member_remove, members_add
-from limnos.services.iceberg_tables import table_create
-from limnos.services.namespaces import namespace_create, namespace_drop
-from limnos.services.properties import Edits
-from limnos.services.roles import role_create, role_drop
-from limnos.services.tables import table_load, table_move
-from limnos.services.tokens import token_create, token_revoke
-from limnos.services.users import principal_add, principal_remove, user_enable
+from limnos.services.catalog.catalogs import catalog_alter, catalog_enable
+from limnos.services.catalog.namespaces import namespace_create, namespace_drop
+from limnos.services.catalog.tables import table_load, table_move
+from limnos.services.iceberg.tables import table_create
+from limnos.services.identity.grants import Wish, privileges_grant, roles_give
+from limnos.services.identity.groups import member_remove, members_add
+from limnos.services.identity.roles import role_create, role_drop
+from limnos.services.identity.tokens import token_create, token_revoke
+from limnos.services.identity.users import principal_add, principal_remove, user_enable
+from limnos.services.request.properties import Edits
 from limnos.view.gate import GATE_READS, GATE_SHARED
 from tests.backends import Lab
 from tests.inprocess import ADMIN, LAKE, MAIN, Node, add_catalog, fill, new_table

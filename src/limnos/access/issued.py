@@ -1,6 +1,6 @@
 """Tokens of an outside issuer: from the text of a JWT and the issuer's keys to who is asking.
 
-May import `model`. Knows no network: keys are given (`services.signing_in` fetches them), and so is the time. What is looked at: RFC
+May import `model`. Knows no network: keys are given (`services.identity.signing_in` fetches them), and so is the time. What is looked at: RFC
 7519 (claims), RFC 8725 (algorithms are ours to choose, never the token's), OpenID Connect Core 1.0, section 3.1.3.7.
 """
 

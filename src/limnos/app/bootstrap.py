@@ -16,22 +16,22 @@ from limnos.access.authentication import Credential
 from limnos.model.errors import AlreadyExists, NotFound, Unauthenticated
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER
 from limnos.model.permits import upkeep_permit
-from limnos.services.catalogs import catalog_create
-from limnos.services.context import Context
-from limnos.services.metalakes import metalake_create, metalakes_list
-from limnos.services.nested import checked_as, separator_settle
-from limnos.services.place_settling import places_settle
-from limnos.services.scene import Scope
-from limnos.services.secret_keys import keys_held
-from limnos.services.tokens import refuse_former, token_create
+from limnos.services.catalog.catalogs import catalog_create
+from limnos.services.catalog.metalakes import metalake_create, metalakes_list
+from limnos.services.identity.tokens import refuse_former, token_create
+from limnos.services.lookup.nested import checked_as, separator_settle
+from limnos.services.request.context import Context
+from limnos.services.request.scene import Scope
+from limnos.services.storage.place_settling import places_settle
+from limnos.services.upkeep.secret_keys import keys_held
 from limnos.store.nesting import checked_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
     from limnos.model.records import MetalakeRecord
-    from limnos.services.scene import Scene
-    from limnos.services.shared import Services
+    from limnos.services.request.scene import Scene
+    from limnos.services.request.shared import Services
 
 log = get_logger("limnos.storage")
 COMMENT = "Made on first start"

@@ -29,24 +29,24 @@ from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.patience import patience_of
 from limnos.model.sealed import key_of
-from limnos.services.credentials import VENDOR, Vendor
-from limnos.services.defaults import AuditRules, Defaults, Rules
-from limnos.services.files import Files
-from limnos.services.issuer import ISSUER
-from limnos.services.job_rules import JOB_RULES, JobRules
-from limnos.services.lance_work import WORKERS
-from limnos.services.place_conflicts import PlaceConflicts
-from limnos.services.reports import REPORTS
-from limnos.services.scan_flights import FLIGHTS
-from limnos.services.scan_turns import SCAN_CHORES, SCAN_TURNS
-from limnos.services.sealing import Keys
-from limnos.services.shared import Services
-from limnos.services.sources import SOURCES, Sources
-from limnos.services.sqlpp_engine import ENGINE
-from limnos.services.sqlpp_lanes import SQLPP_CHORES
-from limnos.services.sqlpp_locking import LOCKS
-from limnos.services.sqlpp_requests import REQUESTS
-from limnos.services.storages import Storages, named_of
+from limnos.services.federation.sources import SOURCES, Sources
+from limnos.services.iceberg.reports import REPORTS
+from limnos.services.iceberg.scan_flights import FLIGHTS
+from limnos.services.iceberg.scan_turns import SCAN_CHORES, SCAN_TURNS
+from limnos.services.identity.issuer import ISSUER
+from limnos.services.lance.work import WORKERS
+from limnos.services.request.defaults import AuditRules, Defaults, Rules
+from limnos.services.request.files import Files
+from limnos.services.request.place_conflicts import PlaceConflicts
+from limnos.services.request.sealing import Keys
+from limnos.services.request.shared import Services
+from limnos.services.request.storages import Storages, named_of
+from limnos.services.runs.job_rules import JOB_RULES, JobRules
+from limnos.services.sqlpp.engine import ENGINE
+from limnos.services.sqlpp.lanes import SQLPP_CHORES
+from limnos.services.sqlpp.locking import LOCKS
+from limnos.services.sqlpp.requests import REQUESTS
+from limnos.services.vending.credentials import VENDOR, Vendor
 from limnos.sources.connectors.registry import Limits
 from limnos.store.migrate import migrate
 from limnos.store.modes import private_directory
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from limnos.config.audit import Audit
     from limnos.config.settings import Settings
     from limnos.http.application import Protocol
-    from limnos.services.issuer import Issuer
+    from limnos.services.identity.issuer import Issuer
     from limnos.store.interface import Store
     from limnos.view.gate import Gate
 

@@ -20,15 +20,15 @@ from limnos.app.taking import Taking
 from limnos.http.cloudevents import batches_of, event_of, message_id, signed_headers
 from limnos.model.errors import LimnosError, Pruned
 from limnos.model.permits import upkeep_permit
-from limnos.services.webhooks import SECRET, webhook_next
+from limnos.services.activity.webhooks import SECRET, webhook_next
 from limnos.store.webhooks import webhooks_due
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
 
 if TYPE_CHECKING:
     from limnos.model.entities import Webhook
-    from limnos.services.shared import Services
-    from limnos.services.webhooks import Sending
+    from limnos.services.activity.webhooks import Sending
+    from limnos.services.request.shared import Services
 
 log = get_logger("limnos.deliveries")
 LEASE_MS: Final = 30_000

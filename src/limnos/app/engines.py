@@ -31,7 +31,7 @@ from limnos.app.turns import Turns
 from limnos.config.loading import PREFIX
 from limnos.engine import wire
 from limnos.files import root_of
-from limnos.services.sqlpp_engine import NoEngine
+from limnos.services.sqlpp.engine import NoEngine
 from limnos.sqlpp.errors import (
     NO_ENGINE,
     DuplicateKey,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from limnos.app.engine_files import EngineFiles
     from limnos.config.settings import Settings
-    from limnos.services.sqlpp_engine import Engine
+    from limnos.services.sqlpp.engine import Engine
     from limnos.sqlpp.jobs import EngineJob
 
 log = get_logger("limnos.engine")

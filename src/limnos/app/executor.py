@@ -24,14 +24,14 @@ from limnos.app.taking import Taking
 from limnos.model.errors import CannotStart, LimnosError
 from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, Job, Output
 from limnos.model.permits import upkeep_permit
-from limnos.services.job_rules import work_read
+from limnos.services.runs.job_rules import work_read
 from limnos.store.template_jobs import jobs_due
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
-    from limnos.services.shared import Services
+    from limnos.services.request.shared import Services
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.jobs")

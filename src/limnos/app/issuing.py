@@ -16,7 +16,7 @@ import structlog
 
 from limnos.access.issued import IssuerRules, Keys, UnknownKey, identity_of, keys_of
 from limnos.model.errors import Unauthenticated, Unavailable
-from limnos.services.issuer import PublicClient
+from limnos.services.identity.issuer import PublicClient
 
 if TYPE_CHECKING:
     from limnos.access.authentication import Clock

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.app.job_keeper import KeptWork, Limits
 from limnos.formats.gravitino.job_templates import SPARK
-from limnos.services.job_rules import path_of
+from limnos.services.runs.job_rules import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from limnos.config.settings import Settings
-    from limnos.services.job_rules import JobWork
+    from limnos.services.runs.job_rules import JobWork
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

@@ -20,7 +20,7 @@ from limnos.config.values import split_listen
 from limnos.formats.lance import is_local
 from limnos.http.lance.adapter import Adapter
 from limnos.model.errors import BadRequest
-from limnos.services.lance_folders import Folders, Limits
+from limnos.services.lance.folders import Folders, Limits
 from limnos.sources.lance.delegating import Delegate, implementation_of
 from limnos.sources.lance.directories import Directory
 from limnos.sources.lance.serving import served

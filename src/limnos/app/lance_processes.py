@@ -23,7 +23,7 @@ from limnos.telemetry.metrics import Counter
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
-    from limnos.services.lance_work import Errand
+    from limnos.services.lance.work import Errand
 
 log = get_logger("limnos.lance")
 IDLE_S: Final = 60.0

@@ -11,7 +11,7 @@ from limnos.app.building import key_file_of
 from limnos.files.key_file import keys_read
 from limnos.model.errors import StartWarning
 from limnos.model.sealed import key_of
-from limnos.services.sealing import key_name
+from limnos.services.request.sealing import key_name
 from limnos.store.sealed_keys import KeyUse, sealed_keys
 
 if TYPE_CHECKING:

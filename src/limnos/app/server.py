@@ -30,11 +30,11 @@ from limnos.app.workers import Workers
 from limnos.config.secrets import secrets_of
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.permits import upkeep_permit
-from limnos.services.janitors import JANITOR, JanitorPayload, janitor_run
-from limnos.services.place_settling import conflicts_told, is_unsettled
-from limnos.services.principal_names import odd_names
-from limnos.services.released_places import FREE_PLACES, ReleasedPlaces
-from limnos.services.work import Work
+from limnos.services.lookup.principal_names import odd_names
+from limnos.services.storage.place_settling import conflicts_told, is_unsettled
+from limnos.services.storage.work import Work
+from limnos.services.upkeep.janitors import JANITOR, JanitorPayload, janitor_run
+from limnos.services.upkeep.released_places import FREE_PLACES, ReleasedPlaces
 from limnos.store.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
 from limnos.store.migrate import migrate as migrate_store
 from limnos.telemetry.logs import configure, get_logger

@@ -22,7 +22,7 @@ from limnos.app.leaving import heard_apart, leave_within
 from limnos.app.listening import bound_to
 from limnos.http.connection import LaneProtocol
 from limnos.http.guarded import GuardedProtocol
-from limnos.services.sqlpp_engine import ENGINE
+from limnos.services.sqlpp.engine import ENGINE
 
 if TYPE_CHECKING:
     import socket

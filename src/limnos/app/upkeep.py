@@ -1,6 +1,6 @@
 """The node's own work beside requests: tasks that commits left or that are done again and again, and the store's upkeep.
 
-May import `services`, `store` and the rooms below. Which kinds of tasks there are is said in `services.task_kinds`. A task is
+May import `services`, `store` and the rooms below. Which kinds of tasks there are is said in `services.upkeep.task_kinds`. A task is
 leased for a time and kept by heartbeats; one that fails is tried again later, ever more slowly, and given up in the end.
 """
 
@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.place_settling import places_refresh
-from limnos.services.task_kinds import KINDS, LONG
-from limnos.services.trash import trash_sweep
-from limnos.services.work import Work
+from limnos.services.storage.place_settling import places_refresh
+from limnos.services.storage.work import Work
+from limnos.services.upkeep.task_kinds import KINDS, LONG
+from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.audit import EXPIRED_AT_ONCE, lines_expire
 from limnos.store.reports import reports_expire
 from limnos.store.tasks import task_counts, task_due
@@ -24,9 +24,9 @@ from limnos.telemetry.metrics import Counter, Gauge
 
 if TYPE_CHECKING:
     from limnos.files import Allowed
-    from limnos.services.audit_lines import AuditLines
-    from limnos.services.shared import Services
-    from limnos.services.task_kinds import Outcome, TaskKind
+    from limnos.services.request.audit_lines import AuditLines
+    from limnos.services.request.shared import Services
+    from limnos.services.upkeep.task_kinds import Outcome, TaskKind
     from limnos.store.interface import Store
     from limnos.store.tasks import Task
     from limnos.store.tx import Tx

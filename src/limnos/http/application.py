@@ -31,9 +31,9 @@ from limnos.http.routing import SHORT_BODY_BYTES
 from limnos.http.throttle import Throttle
 from limnos.model.errors import LimnosError, NotFound, StateUnknown, Unauthenticated, Unavailable, Unsupported
 from limnos.names.errors import InvalidName
-from limnos.services.admission import require_prospect
-from limnos.services.context import Context
-from limnos.services.signing_in import sign_in
+from limnos.services.identity.signing_in import sign_in
+from limnos.services.request.admission import require_prospect
+from limnos.services.request.context import Context
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import request_seconds, requests
 from limnos.telemetry.request_ids import current_request_id, next_request_id
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from limnos.http.routing import Route, Router, Takes
     from limnos.model.kinds import Kind
     from limnos.names.path import Levels
-    from limnos.services.scene import Scope
-    from limnos.services.shared import Services
+    from limnos.services.request.scene import Scope
+    from limnos.services.request.shared import Services
     from limnos.telemetry.request_log import RequestLog
 
     Handler = Callable[[Request, Context], Awaitable[Response]]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.model.audit import Origin, Outcome
     from limnos.model.decisions import Decision
-    from limnos.services.audit_lines import AuditLines
+    from limnos.services.request.audit_lines import AuditLines
 
 TOO_MANY: Final = 429
 """The status of what the throttle tells the log once a second, with a count, instead of line by line; here those before it have lines."""

@@ -20,7 +20,7 @@ from limnos.names.display import render
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from limnos.services.telling import Told
+    from limnos.services.lookup.telling import Told
 
 CONTENT_TYPE: Final = "application/cloudevents-batch+json"
 BATCH_BYTES_MAX: Final = 1 << 20

@@ -17,7 +17,7 @@ from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
     Check = dict[str, object]
 

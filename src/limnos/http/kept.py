@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from limnos.http.audited import Proven
     from limnos.http.response import Response
-    from limnos.services.lasting import Lasting
-    from limnos.services.shared import Services
+    from limnos.services.request.lasting import Lasting
+    from limnos.services.request.shared import Services
     from limnos.view.gate import Waiter
 
 METHODS: Final = frozenset({"GET", "HEAD"})

@@ -25,9 +25,17 @@ from limnos.model.errors import (
     Unauthenticated,
 )
 from limnos.names.errors import InvalidName
-from limnos.services.once import Once, Repeated
-from limnos.services.repeats import GRACE_MS, KEY_LINES, entry_decide, is_decided, key_find, outcome_find, refusal_keep
-from limnos.services.table_formats import Elsewhere
+from limnos.services.request.once import Once, Repeated
+from limnos.services.request.repeats import (
+    GRACE_MS,
+    KEY_LINES,
+    entry_decide,
+    is_decided,
+    key_find,
+    outcome_find,
+    refusal_keep,
+)
+from limnos.services.request.table_formats import Elsewhere
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
@@ -36,8 +44,8 @@ if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.routing import Route
-    from limnos.services.context import Context
-    from limnos.services.scene import Scope
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
     from limnos.store.idempotency import Outcome
 
     Shown = Callable[[Request, Context, int], Awaitable[Response]]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from limnos.http.pieces import Pieces
-    from limnos.services.lasting import Lasting
+    from limnos.services.request.lasting import Lasting
 
     Answer = tuple[int, list[tuple[bytes, bytes]], bytes | Pieces]
     """Status, all headers, and what is sent as the body."""

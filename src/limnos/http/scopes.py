@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.names.percent import unquote_form
-from limnos.services.scene import Scope
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.request import Request

@@ -1,6 +1,6 @@
 """The register of places: a row for each location that an object or a catalog has, found by location, whatever lies there.
 
-May import `model` and the room's `sql`. Knows no rule: who may lie where is in `services.place_rules`. A location is a key of the register
+May import `model` and the room's `sql`. Knows no rule: who may lie where is in `services.request.place_rules`. A location is a key of the register
 (`files.place_key`). A row outlives its object for as long as files may stand there. Whether an object is in the trash, or was dropped for
 good, is read from its node, so that a drop and its undoing write nothing here.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from limnos.services.positions import position_of
+from limnos.services.request.positions import position_of
 from tests.http.driver import API, OWN, Node
 from tests.http.iceberg.wire import commit, make_space, make_table, set_properties
 
@@ -86,7 +86,7 @@ def test_from_the_oldest(node: Node) -> None:
 
 def test_a_forged_position_tells_nothing(node: Node) -> None:
     """Who makes up a position with zones of others reads nothing of them."""
-    from limnos.services.positions import Position, position_of
+    from limnos.services.request.positions import Position, position_of
 
     make_space(node, "a")
     node.done("POST", "/api/metalakes", {"name": "other"})

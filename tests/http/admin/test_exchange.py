@@ -8,8 +8,8 @@ import pytest
 
 from limnos.access.authentication import Credential
 from limnos.http.admin import exchange
-from limnos.services import exporting
-from limnos.services.context import Context
+from limnos.services.exchange import exporting
+from limnos.services.request.context import Context
 from tests.http.driver import OWN, Node
 from tests.http.iceberg.wire import make_space, make_table
 

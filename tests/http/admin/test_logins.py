@@ -12,7 +12,7 @@ import pytest
 from limnos.access import passwords
 from limnos.access.passwords import NOBODYS, hashed, is_password
 from limnos.model.principals import Trust
-from limnos.services.hashing import WAITING_MAX, Tries
+from limnos.services.request.hashing import WAITING_MAX, Tries
 from tests.http.driver import API, OWN, Answer, Node, node_at
 
 LOGIN = f"{OWN}/login"
@@ -191,7 +191,7 @@ def test_one_way_of_writing_a_letter_counts(node: Node) -> None:
 def test_guessing_is_held_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """After ten wrong ones about a name there is 429, for a right one, too, and no hash is made; other names go on."""
     asked: list[str] = []
-    monkeypatch.setattr("limnos.services.logins.is_password", lambda text, _: bool(asked.append(text)))
+    monkeypatch.setattr("limnos.services.identity.logins.is_password", lambda text, _: bool(asked.append(text)))
     statuses = [login(node, password=OTHER).status for _ in range(12)]
 
     assert statuses == [401] * 10 + [429] * 2

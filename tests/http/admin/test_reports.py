@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.services.reports import REPORTS
+from limnos.services.iceberg.reports import REPORTS
 from limnos.store import reports as store_reports
 from tests.http.driver import OWN, Answer, Node, grant
 from tests.http.iceberg.wire import commit, make_table, set_properties, table_path
@@ -109,7 +109,7 @@ def test_number_is_bounded(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_crowd_is_let_go_and_slows_nobody(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit into what may wait is answered 204 and lost; commits go on; nothing is written in a request."""
-    monkeypatch.setattr("limnos.services.reports.WAITING_BYTES_MAX", 1000)
+    monkeypatch.setattr("limnos.services.iceberg.reports.WAITING_BYTES_MAX", 1000)
     make_table(node, "a", "t")
     before = node.done("GET", table_path("a", "t"))["metadata-location"]
     answers = [report(node, SCAN).status for _ in range(20)]

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from limnos.services import runners, runs
+from limnos.services.runs import runners, runs
 from tests.http.driver import API, OWN, Answer, Node, grant
 
 LAKE = f"{OWN}/metalakes/lake"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from limnos.config.storage import Storage
-from limnos.services import table_checks
+from limnos.services.iceberg import table_checks
 from tests.http.driver import API, OWN, Node, grant, node_at
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_added_files import Writer

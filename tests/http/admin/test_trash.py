@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.services import trash
+from limnos.services.upkeep import trash
 from tests.http.asterix.wire import rows
 from tests.http.driver import API, OWN, Node, grant
 from tests.http.iceberg.wire import (

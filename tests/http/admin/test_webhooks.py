@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.services import webhooks
-from limnos.services.positions import position_of
-from limnos.services.webhooks import url_check
+from limnos.services.activity import webhooks
+from limnos.services.activity.webhooks import url_check
+from limnos.services.request.positions import position_of
 from tests.http.driver import API, OWN, Node
 from tests.http.iceberg.wire import make_space
 

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.sqlpp_compaction import COMPACT, TEND, TENDED, TENDS_AFTER_MS, CompactPayload, files_of
-from limnos.services.sqlpp_engine import ENGINE, NoEngine
+from limnos.services.sqlpp.compaction import COMPACT, TEND, TENDED, TENDS_AFTER_MS, CompactPayload, files_of
+from limnos.services.sqlpp.engine import ENGINE, NoEngine
 from limnos.sqlpp.errors import OutcomeUnknown
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import ask, refusal, rows

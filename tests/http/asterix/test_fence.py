@@ -10,9 +10,9 @@ import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
-from limnos.services import sqlpp_data
-from limnos.services.sqlpp_engine import ENGINE
-from limnos.services.sqlpp_locking import LOCKS, Held
+from limnos.services.sqlpp import data as sqlpp_data
+from limnos.services.sqlpp.engine import ENGINE
+from limnos.services.sqlpp.locking import LOCKS, Held
 from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, SqlppError
 from limnos.sqlpp.jobs import EngineJob
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from limnos.names.dataverse import DataverseName
-from limnos.services.sqlpp_locking import LOCKS, Held
+from limnos.services.sqlpp.locking import LOCKS, Held
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
 from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import Answer, Node, grant

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.services.chores import OwnChores
-from limnos.services.sqlpp_lanes import SQLPP_CHORES
-from limnos.services.sqlpp_names import TEXT_SHORT
+from limnos.services.request.chores import OwnChores
+from limnos.services.sqlpp.lanes import SQLPP_CHORES
+from limnos.services.sqlpp.names import TEXT_SHORT
 from limnos.sqlpp.chores import BIND, EVALUATE, PARSE
 from tests.http.asterix.wire import ask, refusal, rows
 from tests.http.driver import Node

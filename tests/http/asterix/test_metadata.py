@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from limnos.app.building import DATABASE_FILE
-from limnos.services import sqlpp_metadata as module
-from limnos.services.chores import OwnChores
-from limnos.services.sqlpp_lanes import SQLPP_CHORES
+from limnos.services.request.chores import OwnChores
+from limnos.services.sqlpp import metadata as module
+from limnos.services.sqlpp.lanes import SQLPP_CHORES
 from limnos.sqlpp.chores import EVALUATE, SCANS
 from limnos.store.documents import document_bodies_read
 from limnos.store.nodes import live_nodes_read, span_read

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from limnos.services.purges import PURGE, READERS_MS
+from limnos.services.storage.purges import PURGE, READERS_MS
 from tests.http.asterix.wire import rows
 from tests.http.driver import Node
 from tests.http.iceberg.wire import local, metadata_of, table_path

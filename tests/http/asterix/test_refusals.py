@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from limnos.services.sqlpp_statements import kinds
+from limnos.services.sqlpp.statements import kinds
 from limnos.sqlpp import parse, tree
 from tests.http import cells
 from tests.http.asterix import refusals

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from limnos.model.errors import Unavailable
-from limnos.services.sqlpp_engine import ENGINE
-from limnos.services.sqlpp_requests import REQUESTS
+from limnos.services.sqlpp.engine import ENGINE
+from limnos.services.sqlpp.requests import REQUESTS
 from limnos.sqlpp.errors import EngineUnavailable
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import FORM, SERVICE, ask, form, refusal, rows, told

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from limnos.config.settings import Names
-from limnos.services import catalogs
+from limnos.services.catalog import catalogs
 from tests.http.driver import API, Answer, Node, grant, node_at
 from tests.http.lance.wire import declare, make_space
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from pyiceberg.types import StructType
 
-from limnos.services.chores import OwnChores
-from limnos.services.scan_turns import SCAN_CHORES
+from limnos.services.iceberg.scan_turns import SCAN_CHORES
+from limnos.services.request.chores import OwnChores
 from tests.http.driver import Answer, Node
 from tests.http.iceberg import wire
 from tests.manifests import Fields, listed, manifest, manifest_list

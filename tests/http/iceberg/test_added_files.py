@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from limnos.services.added_files import LOOKED_AT
+from limnos.services.iceberg.added_files import LOOKED_AT
 from tests.http.driver import Answer, Node, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import Json, Written

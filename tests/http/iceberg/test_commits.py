@@ -14,8 +14,8 @@ import pytest
 
 from limnos.app.building import DATABASE_FILE
 from limnos.model.errors import StateUnknown, Unavailable
-from limnos.services import commits
-from limnos.services.commits import LOST_RACES
+from limnos.services.iceberg import commits
+from limnos.services.iceberg.commits import LOST_RACES
 from tests.http.driver import Answer, Node
 from tests.http.iceberg.wire import (
     ROOT,

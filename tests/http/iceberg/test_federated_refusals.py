@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.http.routing import Route
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 pytestmark = pytest.mark.integration
 WRITTEN = dict(refusals.rows_written())

@@ -13,7 +13,7 @@ from limnos.app.server import janitor
 from limnos.config.settings import Server, Settings
 from limnos.model.errors import CannotStart
 from limnos.model.uuids import new_uuid
-from limnos.services.janitors import GRACE_MS, JANITOR, MARK, JanitorPayload
+from limnos.services.upkeep.janitors import GRACE_MS, JANITOR, MARK, JanitorPayload
 from limnos.store.tasks import task_counts
 from tests.http.driver import Node
 from tests.http.iceberg.wire import commit, files_of, local, make_space, make_table, set_properties, table_path

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from limnos.services.chores import DOCUMENT_BYTES_MAX, REQUEST_BYTES_MAX
+from limnos.services.request.chores import DOCUMENT_BYTES_MAX, REQUEST_BYTES_MAX
 from tests.http.driver import Node
 from tests.http.iceberg.wire import (
     SCHEMA,

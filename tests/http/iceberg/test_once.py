@@ -13,8 +13,8 @@ import pytest
 
 from limnos.http.iceberg.protocol import CATALOG_ROUTES, KEYED
 from limnos.model.uuids import new_uuid
-from limnos.services.repeats import KEY_LINES
-from limnos.services.task_kinds import PRUNE_OUTCOMES
+from limnos.services.request.repeats import KEY_LINES
+from limnos.services.upkeep.task_kinds import PRUNE_OUTCOMES
 from tests.http.driver import API, Answer, Node, grant
 from tests.http.iceberg.wire import (
     ROOT,

@@ -9,7 +9,7 @@ import pytest
 
 from limnos.http.iceberg import pages
 from limnos.http.iceberg.pages import join_page
-from limnos.services.pages import Page
+from limnos.services.request.pages import Page
 from tests.http.driver import API, Node, grant
 from tests.http.iceberg.wire import SPACES, error_of, make_space, make_table, space_path, table_path
 

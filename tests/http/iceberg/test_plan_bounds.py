@@ -11,9 +11,9 @@ import pytest
 from limnos.app.building import SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN
 from limnos.app.turns import Turns
 from limnos.http.iceberg import plans
-from limnos.services import scans
-from limnos.services.scan_flights import FLIGHTS
-from limnos.services.scan_turns import SCAN_CHORES, SCAN_TURNS
+from limnos.services.iceberg import scans
+from limnos.services.iceberg.scan_flights import FLIGHTS
+from limnos.services.iceberg.scan_turns import SCAN_CHORES, SCAN_TURNS
 from tests.http.driver import Answer, Node, grant
 from tests.http.iceberg.test_restricted_doors import Everything
 from tests.http.iceberg.test_restricted_plans import Shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from limnos.services.scan_flights import FLIGHTS
+from limnos.services.iceberg.scan_flights import FLIGHTS
 from tests.http.driver import API, Node, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import Written, paths_of

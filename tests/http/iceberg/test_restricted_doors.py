@@ -7,8 +7,8 @@ import json
 import pytest
 
 from limnos.app.restricting import CHORES as RESTRICTING
-from limnos.services.chores import OwnChores
-from limnos.services.scan_turns import SCAN_CHORES
+from limnos.services.iceberg.scan_turns import SCAN_CHORES
+from limnos.services.request.chores import OwnChores
 from tests.http.driver import API, OWN, Node, grant
 from tests.http.iceberg.planning import Written
 from tests.http.iceberg.test_restrictions import LAKE, SCHEMA, SECRETS, closed, furnish, of, restrict, words

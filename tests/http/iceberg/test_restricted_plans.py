@@ -12,9 +12,10 @@ import pytest
 from limnos.formats.scans import portions
 from limnos.formats.scans import tasks as planned
 from limnos.model.errors import OutsideRoots
-from limnos.services import chores, restricting
-from limnos.services.places import Place
-from limnos.services.scan_turns import SCAN_CHORES
+from limnos.services.iceberg import restricting
+from limnos.services.iceberg.scan_turns import SCAN_CHORES
+from limnos.services.request import chores
+from limnos.services.request.places import Place
 from tests.http.driver import OWN, Answer, Node, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import Written, paths_of

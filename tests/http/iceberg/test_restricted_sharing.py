@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from limnos.services import restricted_reads
-from limnos.services.scan_turns import SCAN_CHORES
+from limnos.services.iceberg import restricted_reads
+from limnos.services.iceberg.scan_turns import SCAN_CHORES
 from tests.http.driver import Answer, Node, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_plans import steer

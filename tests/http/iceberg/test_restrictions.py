@@ -15,9 +15,9 @@ from limnos.model.entities import Document
 from limnos.model.errors import Forbidden
 from limnos.model.principals import Asker
 from limnos.model.records import CatalogRecord
-from limnos.services.context import Context
-from limnos.services.places import Place
-from limnos.services.scans import Scan, Scanned
+from limnos.services.iceberg.scans import Scan, Scanned
+from limnos.services.request.context import Context
+from limnos.services.request.places import Place
 from tests.http.driver import API, OWN, Answer, Node, grant
 from tests.http.iceberg.wire import (
     SPACES,

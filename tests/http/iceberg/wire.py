@@ -16,7 +16,7 @@ from limnos.app.building import DATABASE_FILE, build
 from limnos.config.audit import Audit
 from limnos.config.settings import Database, Events, Iceberg, Server, Settings
 from limnos.http.throttle import Throttle
-from limnos.services.sqlpp_requests import REQUESTS
+from limnos.services.sqlpp.requests import REQUESTS
 from tests.http.driver import Answer, Node
 
 PREFIX = "lake.main"

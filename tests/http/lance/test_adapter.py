@@ -16,8 +16,8 @@ from limnos.http.lance.adapter import Adapter
 from limnos.http.lance.adapter_rows import ROWS
 from limnos.http.lance.operations import OPERATIONS
 from limnos.model.errors import LimnosError, Unsupported
-from limnos.services.lance_folders import Folders, Limits
-from limnos.services.lance_work import Errand
+from limnos.services.lance.folders import Folders, Limits
+from limnos.services.lance.work import Errand
 from limnos.sources.lance.delegating import Refused
 from limnos.sources.lance.directories import Directory
 from tests.services.lance_workers import Workers, lay

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.lance_tables import LANCE_PURGE
-from limnos.services.trash import trash_sweep
+from limnos.services.lance.tables import LANCE_PURGE
+from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
 from tests.http.driver import Node
 from tests.http.lance.wire import declare, make_space, names, space, told

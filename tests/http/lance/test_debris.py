@@ -12,12 +12,12 @@ import pytest
 
 from limnos.files import everything
 from limnos.model.records import CatalogRecord
-from limnos.services import lance_creating
-from limnos.services.janitors import JANITOR, JanitorPayload
-from limnos.services.lance_debris import Table, tidy
-from limnos.services.lance_tables import LANCE_PURGE, lance_purge_of
-from limnos.services.places import place_within
-from limnos.services.storages import Storages
+from limnos.services.lance import creating as lance_creating
+from limnos.services.lance.debris import Table, tidy
+from limnos.services.lance.tables import LANCE_PURGE, lance_purge_of
+from limnos.services.request.places import place_within
+from limnos.services.request.storages import Storages
+from limnos.services.upkeep.janitors import JANITOR, JanitorPayload
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
 from tests.http.driver import Node, node_at

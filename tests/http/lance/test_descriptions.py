@@ -12,8 +12,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from limnos.services.lance_descriptions import DESCRIPTIONS, Descriptions
-from limnos.services.lance_work import WORKERS
+from limnos.services.lance.descriptions import DESCRIPTIONS, Descriptions
+from limnos.services.lance.work import WORKERS
 from tests.http.driver import API, Node, grant
 from tests.http.lance.wire import Json, arrow, declare, fill, table
 

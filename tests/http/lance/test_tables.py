@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.trash import trash_sweep
+from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
 from tests.http.driver import API, OWN, Node, grant
 from tests.http.iceberg import wire as iceberg

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 
 from limnos.config.storage import Storage
-from limnos.services.credentials import VENDOR
+from limnos.services.vending.credentials import VENDOR
 from tests.http.driver import API, Answer, Node, grant, node_at
 from tests.http.lance.wire import Json, arrow, declare, make_space, space, table, told
 from tests.objects import BUCKET, Objects, objects

@@ -15,13 +15,13 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.model.kinds import Form, Kind
 from limnos.names.parts import check_levels
-from limnos.services.explain import access_explain
-from limnos.services.lending import check_through
-from limnos.services.objects import parse_kind
+from limnos.services.identity.explain import access_explain
+from limnos.services.lookup.lending import check_through
+from limnos.services.lookup.objects import parse_kind
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class Question(Body, frozen=True):

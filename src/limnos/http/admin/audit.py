@@ -16,13 +16,13 @@ from limnos.http.routing import Route
 from limnos.http.times import instant, moment_of
 from limnos.model.audit import OUTCOMES, rights_of
 from limnos.model.errors import BadRequest
-from limnos.services import audit, audit_exports
+from limnos.services.activity import audit, audit_exports
 from limnos.store.audit import Wanted
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.model.audit import Line, Right
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 LIMIT = 100
 

@@ -13,14 +13,14 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
-from limnos.services.feed import LIMIT_MAX, WAIT_S_MAX, changes_read
-from limnos.services.scene import Scope
+from limnos.services.activity.feed import LIMIT_MAX, WAIT_S_MAX, changes_read
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
-    from limnos.services.context import Context
-    from limnos.services.telling import Told
+    from limnos.services.lookup.telling import Told
+    from limnos.services.request.context import Context
 
 DEADLINE_S = WAIT_S_MAX + 30
 LIMIT = 500

@@ -16,15 +16,15 @@ from limnos.http.response import Response, json_response, stream_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
-from limnos.services import importing
-from limnos.services.exporting import metalake_export
+from limnos.services.exchange import importing
+from limnos.services.exchange.exporting import metalake_export
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from limnos.formats.exchange.encoding import Form
     from limnos.http.application import Handler
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
     from limnos.store.imports import Import
 
 _IMPORTS = "/api/limnos/v1/imports"

@@ -11,12 +11,12 @@ from limnos.http.admin.bodies import names_of
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
-from limnos.services import jobs
+from limnos.services.runs import jobs
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 async def job_show(request: Request, ctx: Context) -> Response:

@@ -20,14 +20,14 @@ from limnos.http.routing import LONG_BODY_BYTES, Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
-from limnos.services import lineage
-from limnos.services.lineage_graph import DEPTH_MAX, Arc, Question, Vertex, lineage_graph, require_asker
+from limnos.services.activity import lineage
+from limnos.services.activity.lineage_graph import DEPTH_MAX, Arc, Question, Vertex, lineage_graph, require_asker
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
-    from limnos.services.context import Context
-    from limnos.services.lineage_graph import Graph
+    from limnos.services.activity.lineage_graph import Graph
+    from limnos.services.request.context import Context
 
 PAGE_MAX = 1000
 """Edges in one answer."""

@@ -13,11 +13,11 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.throttle import address_of
 from limnos.model.errors import BadRequest
-from limnos.services import logins
+from limnos.services.identity import logins
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 NO_STORE: Final = ((b"cache-control", b"no-store"),)
 ANONYMOUS: Final = frozenset({"login"})

@@ -12,14 +12,14 @@ from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.names.parts import check_some_levels
-from limnos.services.namespaces import namespace_move
-from limnos.services.scene import Scope
-from limnos.services.tables import table_move
-from limnos.services.views import view_move
+from limnos.services.catalog.namespaces import namespace_move
+from limnos.services.catalog.tables import table_move
+from limnos.services.catalog.views import view_move
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class Move(Body, frozen=True):

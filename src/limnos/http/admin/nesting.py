@@ -15,14 +15,14 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
-from limnos.services import nesting
-from limnos.services.scene import Scope
+from limnos.services.catalog import nesting
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
-    from limnos.services.context import Context
-    from limnos.services.nesting import Planned
-    from limnos.services.nesting_steps import Progress
+    from limnos.services.catalog.nesting import Planned
+    from limnos.services.catalog.nesting_steps import Progress
+    from limnos.services.request.context import Context
 
 _NAMES = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/names"
 _CHANGES = f"{_NAMES}/changes"

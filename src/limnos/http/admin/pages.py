@@ -23,7 +23,7 @@ from limnos.model.errors import NotFound
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _TITLE: Final = f"Limnos {__version__}: one governed tree of names for lakehouse data."
 _ROOTS: Final = (

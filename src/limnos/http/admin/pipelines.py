@@ -18,13 +18,13 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
-from limnos.services import pipelines, runs
-from limnos.services.scene import Scope
+from limnos.services.request.scene import Scope
+from limnos.services.runs import pipelines, runs
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
-    from limnos.services.context import Context
-    from limnos.services.pipelines import Pipeline
+    from limnos.services.request.context import Context
+    from limnos.services.runs.pipelines import Pipeline
 
 _ALL = "/api/limnos/v1/metalakes/{m}/pipelines"
 

@@ -40,7 +40,7 @@ from limnos.http.admin.errors import error_response
 from limnos.http.once import Keyed, Terms, once
 from limnos.http.routing import Router
 from limnos.http.scopes import scope_of_path
-from limnos.services.scene import Scope
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from limnos.model.kinds import Kind
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _MODULES = (
     pages,

@@ -16,13 +16,13 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
-from limnos.services import reports
-from limnos.services.scene import Scope
+from limnos.services.iceberg import reports
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 KINDS = ("scan", "commit")
 

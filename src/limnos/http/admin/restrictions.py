@@ -15,13 +15,13 @@ from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
-from limnos.services import restrictions
-from limnos.services.objects import parse_kind
-from limnos.services.restrictions import On, Who
+from limnos.services.governance import restrictions
+from limnos.services.governance.restrictions import On, Who
+from limnos.services.lookup.objects import parse_kind
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _PATH = "/api/limnos/v1/metalakes/{m}/objects/{type}/{fullName}/restrictions"
 

@@ -19,15 +19,15 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.model.runs import Finding, Step
-from limnos.services import runners, runs
+from limnos.services.runs import runners, runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from limnos.http.application import Handler
     from limnos.model.runs import Run
-    from limnos.services.context import Context
-    from limnos.services.runs import Told
+    from limnos.services.request.context import Context
+    from limnos.services.runs.runs import Told
 
 _LAKE = "/api/limnos/v1/metalakes/{m}"
 _RUN = f"{_LAKE}/runs/{{id}}"

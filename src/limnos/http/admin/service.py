@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from limnos.http import health
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
-from limnos.services.issuer import ISSUER
-from limnos.services.scene import Scope
+from limnos.services.identity.issuer import ISSUER
+from limnos.services.request.scene import Scope
 from limnos.telemetry import metrics
 
 if TYPE_CHECKING:
     from limnos.access.authentication import Authenticator
     from limnos.http.application import Handler
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 

@@ -15,12 +15,12 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import NotFound
-from limnos.services import service_accounts
+from limnos.services.identity import service_accounts
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.model.entities import Token
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class SecretCreate(Body, frozen=True):

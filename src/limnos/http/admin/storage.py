@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from limnos.http.admin.bodies import names_of
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
-from limnos.services import secret_keys, storage_checks
-from limnos.services.scene import Scope
+from limnos.services.request.scene import Scope
+from limnos.services.upkeep import secret_keys
+from limnos.services.vending import storage_checks
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
-    from limnos.services.context import Context
-    from limnos.services.secret_keys import Held
+    from limnos.services.request.context import Context
+    from limnos.services.upkeep.secret_keys import Held
 
 
 async def storage_check(request: Request, ctx: Context) -> Response:

@@ -12,14 +12,14 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.names import display
-from limnos.services import table_checks
-from limnos.services.reports import catalog_require
-from limnos.services.scene import Scope
+from limnos.services.iceberg import table_checks
+from limnos.services.iceberg.reports import catalog_require
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 SNAPSHOTS = ("current", "all")
 

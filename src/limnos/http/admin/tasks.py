@@ -15,13 +15,13 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
-from limnos.services import tasks
+from limnos.services.upkeep import tasks
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.model.entities import TaskRow
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 async def tasks_list(request: Request, ctx: Context) -> Response:

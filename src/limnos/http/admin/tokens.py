@@ -14,12 +14,12 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest, NotFound
-from limnos.services import tokens
+from limnos.services.identity import tokens
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.model.entities import Token
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class TokenCreate(Body, frozen=True):

@@ -19,23 +19,23 @@ from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.records import NamespaceRecord
 from limnos.names.parts import check_some_levels
-from limnos.services import operations as operated
-from limnos.services.chores import REQUEST_BYTES_MAX
-from limnos.services.commits import Change
-from limnos.services.iceberg_tables import TableRequest
-from limnos.services.iceberg_views import Asked as ViewAsked
-from limnos.services.iceberg_views import ViewRequest
-from limnos.services.publishing import RunPublished
-from limnos.services.scene import Scope
-from limnos.services.transactions import OPERATIONS_MAX, transact
+from limnos.services.iceberg.commits import Change
+from limnos.services.iceberg.tables import TableRequest
+from limnos.services.iceberg.views import Asked as ViewAsked
+from limnos.services.iceberg.views import ViewRequest
+from limnos.services.request.chores import REQUEST_BYTES_MAX
+from limnos.services.request.scene import Scope
+from limnos.services.transactions import operations as operated
+from limnos.services.transactions.publishing import RunPublished
+from limnos.services.transactions.transactions import OPERATIONS_MAX, transact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.http.application import Handler
     from limnos.model.entities import Document
-    from limnos.services.context import Context
-    from limnos.services.operations import Operation
+    from limnos.services.request.context import Context
+    from limnos.services.transactions.operations import Operation
 
 _REQUIREMENTS_SEEN_MAX = 8
 """Of a large commit: a create's assert-create stands alone."""

@@ -16,13 +16,13 @@ from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.names.parts import check_some_levels
-from limnos.services import trash
-from limnos.services.scene import Scope
+from limnos.services.request.scene import Scope
+from limnos.services.upkeep import trash
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.names.path import Levels
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _TRASH = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/trash"
 

@@ -11,11 +11,11 @@ from limnos.http.admin.bodies import Body, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
-from limnos.services import users
+from limnos.services.identity import users
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class UserChange(Body, frozen=True):

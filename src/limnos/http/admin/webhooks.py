@@ -14,12 +14,12 @@ from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
-from limnos.services import webhooks
+from limnos.services.activity import webhooks
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.model.entities import Webhook
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class WebhookCreate(Body, frozen=True):

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest, NotFound
-from limnos.services.sqlpp_requests import REQUESTS
-from limnos.services.sqlpp_statements import admitted
+from limnos.services.sqlpp.requests import REQUESTS
+from limnos.services.sqlpp.statements import admitted
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.model.principals import Asker
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 async def version(_request: Request, ctx: Context) -> Response:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.http.asterix.errors import told
-from limnos.services.sqlpp_requests import Ended
+from limnos.services.sqlpp.requests import Ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,16 +12,16 @@ from limnos.http.asterix.errors import error_response
 from limnos.http.asterix.parameters import sent_by
 from limnos.http.response import json_response
 from limnos.model.errors import NotFound
-from limnos.services.sqlpp_connector import dataset_told
-from limnos.services.sqlpp_errors import no_dataset
-from limnos.services.sqlpp_statements import admitted
+from limnos.services.sqlpp.connector import dataset_told
+from limnos.services.sqlpp.errors import no_dataset
+from limnos.services.sqlpp.statements import admitted
 from limnos.sqlpp import SqlppError, render, tree
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
-    from limnos.services.sqlpp_connector import Told
+    from limnos.services.request.context import Context
+    from limnos.services.sqlpp.connector import Told
 
 NEEDED = 49
 

@@ -13,7 +13,7 @@ from limnos.http.response import json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError, Unauthenticated
 from limnos.names.errors import InvalidName
-from limnos.services.sqlpp_requests import Ended
+from limnos.services.sqlpp.requests import Ended
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE, EngineFailed, EngineUnavailable, OutcomeUnknown
 

@@ -14,15 +14,15 @@ from limnos.http.asterix.answers import Body
 from limnos.http.response import JSON, Response, json_response, stream_response
 from limnos.model.entities import RUNNING
 from limnos.model.errors import LimnosError
-from limnos.services.sqlpp_results import is_lost, result_discard, result_find, result_lines
-from limnos.services.sqlpp_statements import admitted
+from limnos.services.sqlpp.results import is_lost, result_discard, result_find, result_lines
+from limnos.services.sqlpp.statements import admitted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from limnos.http.request import Request
     from limnos.model.entities import StatementRequest
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 STATUS: Final = "status"
 RESULT: Final = "result"

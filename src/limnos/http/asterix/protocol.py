@@ -11,7 +11,7 @@ from limnos.access.actions import Action
 from limnos.http.asterix import admin, connector, handles, service
 from limnos.http.asterix.errors import error_response
 from limnos.http.routing import Route, Router
-from limnos.services.scene import Scope
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from limnos.model.kinds import Kind
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 BODY_BYTES_MAX: Final = 8 << 20
 """A statement has at most 1 MiB, which an encoding may make three times as long, and parameters come beside it."""

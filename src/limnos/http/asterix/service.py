@@ -18,11 +18,11 @@ from limnos.http.asterix.parameters import asked_of, sent_by
 from limnos.http.response import JSON, Response, stream_response
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
-from limnos.services.sqlpp_requests import REQUESTS, Ended
-from limnos.services.sqlpp_requests import Request as Running
-from limnos.services.sqlpp_results import Keeping
-from limnos.services.sqlpp_session import Session
-from limnos.services.sqlpp_statements import admitted, dataverse_begin, gives, statement_run, statements_of
+from limnos.services.sqlpp.requests import REQUESTS, Ended
+from limnos.services.sqlpp.requests import Request as Running
+from limnos.services.sqlpp.results import Keeping
+from limnos.services.sqlpp.session import Session
+from limnos.services.sqlpp.statements import admitted, dataverse_begin, gives, statement_run, statements_of
 from limnos.sqlpp import SqlppError
 from limnos.telemetry.logs import get_logger
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from limnos.http.asterix.errors import Failure
     from limnos.http.asterix.parameters import Asked
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
     from limnos.sqlpp import Parsed
 
 log = get_logger("limnos.http")

@@ -12,10 +12,11 @@ from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.leaves import dropped
 from limnos.http.gravitino.told import names_of
 from limnos.model.kinds import Kind
-from limnos.services import apart, attachments
-from limnos.services.attachments import PLURAL, On
-from limnos.services.objects import codec_outside, parse_kind
-from limnos.services.scene import Scope
+from limnos.services.governance import attachments
+from limnos.services.governance.attachments import PLURAL, On
+from limnos.services.lookup import apart
+from limnos.services.lookup.objects import codec_outside, parse_kind
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.model.entities import Node
-    from limnos.services.attachments import Attached
-    from limnos.services.context import Context
+    from limnos.services.governance.attachments import Attached
+    from limnos.services.request.context import Context
 
 
 def object_of(request: Request) -> On:

@@ -16,8 +16,8 @@ from limnos.http.gravitino.users import UserAdd
 from limnos.http.routing import Route
 from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, NotFound
 from limnos.model.kinds import Kind
-from limnos.services import users
-from limnos.services.scene import Scope
+from limnos.services.identity import users
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
-    from limnos.services.scene import Scene
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
 
 ITEMS_MAX: Final = 100
 _OF_ONE = (BadRequest, AlreadyExists, NotFound)

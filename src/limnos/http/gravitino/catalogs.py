@@ -18,16 +18,16 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.model.errors import Forbidden, IllegalName, LimnosError, NotFound, Unauthenticated
 from limnos.names.errors import InvalidName
-from limnos.services import catalogs
-from limnos.services.browsing import catalog_names
-from limnos.services.properties import Edits
-from limnos.services.scene import Scope
+from limnos.services.catalog import catalogs
+from limnos.services.request.browsing import catalog_names
+from limnos.services.request.properties import Edits
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from limnos.http.application import Handler
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class CatalogCreate(Body, frozen=True):

@@ -12,13 +12,13 @@ from limnos.http.gravitino.apart import object_of
 from limnos.http.gravitino.told import told
 from limnos.http.response import NO_STORE, json_response
 from limnos.http.routing import Route
-from limnos.services import credentials
+from limnos.services.vending import credentials
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _LOCATION = b"current-location-name"
 

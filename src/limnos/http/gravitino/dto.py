@@ -17,9 +17,9 @@ from limnos.model.kinds import Form, Kind
 from limnos.model.privileges import Privilege
 from limnos.model.versions import UNKNOWN_URI
 from limnos.names.fullname import FullName, render_quoted
-from limnos.services.filesets import DEFAULT_NAME, UNKNOWN
-from limnos.services.functions import function_told
-from limnos.services.tag_values import allowed_values
+from limnos.services.catalog.filesets import DEFAULT_NAME, UNKNOWN
+from limnos.services.governance.tag_values import allowed_values
+from limnos.services.sqlpp.stored_functions import function_told
 from limnos.sources.adls import AdlsSignature
 from limnos.sources.gcs import GcsToken
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from limnos.model.statistics import Statistic
     from limnos.model.versions import ModelVersion
     from limnos.names.logical import LogicalCodec
-    from limnos.services.credentials import Vended
-    from limnos.services.filesets import FileInfo
-    from limnos.services.roles import RoleObject
-    from limnos.services.users import Holder
+    from limnos.services.catalog.filesets import FileInfo
+    from limnos.services.identity.roles import RoleObject
+    from limnos.services.identity.users import Holder
+    from limnos.services.vending.credentials import Vended
 
     Json = dict[str, object]
 

@@ -23,14 +23,14 @@ from limnos.http.gravitino.updates import (
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.services import filesets
-from limnos.services.filesets import UNKNOWN, FilesetRequest
+from limnos.services.catalog import filesets
+from limnos.services.catalog.filesets import UNKNOWN, FilesetRequest
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _TYPES = {"managed": False, "external": True}
 

@@ -16,13 +16,14 @@ from limnos.http.gravitino.told import Body, told, told_body
 from limnos.http.gravitino.updates import UpdateComment, edits_of
 from limnos.http.routing import Route
 from limnos.model.kinds import Kind
-from limnos.services import functions, leaves
+from limnos.services.lookup import leaves
+from limnos.services.sqlpp import stored_functions as functions
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class FunctionRegister(Body, frozen=True):

@@ -14,13 +14,13 @@ from limnos.http.gravitino.users import principal_load, principal_remove, princi
 from limnos.http.parameters import PAGING
 from limnos.http.routing import Route
 from limnos.model.kinds import Kind
-from limnos.services import users
+from limnos.services.identity import users
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class GroupAdd(Body, frozen=True):

@@ -15,17 +15,17 @@ from limnos.http.gravitino.told import Body, names_of, told, told_body
 from limnos.http.gravitino.updates import Rename, UpdateComment, VariedUpdate, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, RunConflict
-from limnos.services import job_templates, jobs, runs
-from limnos.services.job_templates import KIND, TemplateRequest
-from limnos.services.jobs import JobTold
-from limnos.services.scene import Scope
+from limnos.services.request.scene import Scope
+from limnos.services.runs import job_templates, jobs, runs
+from limnos.services.runs.job_templates import KIND, TemplateRequest
+from limnos.services.runs.jobs import JobTold
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
-    from limnos.services.runs import Told
+    from limnos.services.request.context import Context
+    from limnos.services.runs.runs import Told
 
 
 class UpdateTemplate(VariedUpdate, frozen=True, tag="updateTemplate"):

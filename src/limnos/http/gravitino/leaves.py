@@ -12,10 +12,10 @@ from limnos.http.gravitino.dto import identifiers, ok
 from limnos.http.gravitino.told import names_of
 from limnos.http.gravitino.updates import edits_of
 from limnos.model.errors import NotFound
-from limnos.services import leaves
-from limnos.services.objects import codec_of
-from limnos.services.scene import Scope
-from limnos.services.table_formats import is_sourced
+from limnos.services.lookup import leaves
+from limnos.services.lookup.objects import codec_of
+from limnos.services.request.scene import Scope
+from limnos.services.request.table_formats import is_sourced
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from limnos.model.kinds import Kind
     from limnos.model.records import NodeRecord
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.scene import Scene
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
 
 
 class Place(NamedTuple):

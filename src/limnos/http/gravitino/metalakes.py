@@ -14,14 +14,14 @@ from limnos.http.gravitino.told import Body, names_of, told, told_body
 from limnos.http.gravitino.updates import InUse, Updates, checked, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
-from limnos.services import metalakes
-from limnos.services.scene import Scope
+from limnos.services.catalog import metalakes
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class MetalakeCreate(Body, frozen=True):

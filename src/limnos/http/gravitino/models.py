@@ -27,14 +27,14 @@ from limnos.http.routing import Route
 from limnos.model.kinds import Kind
 from limnos.model.records import ModelRecord
 from limnos.model.versions import Which
-from limnos.services import models
-from limnos.services.models import VersionEdits
+from limnos.services.catalog import models
+from limnos.services.catalog.models import VersionEdits
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 ONE_VERSION, ONE_ALIAS = "{model}/versions/{version}", "{model}/aliases/{alias}"
 

@@ -13,14 +13,14 @@ from limnos.http.gravitino.told import Body, absent_as_object, names_of, told, t
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.services import owners
-from limnos.services.objects import parse_kind
+from limnos.services.identity import owners
+from limnos.services.lookup.objects import parse_kind
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _KINDS = {"user": Kind.USER, "group": Kind.GROUP}
 

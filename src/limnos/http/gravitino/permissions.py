@@ -16,13 +16,13 @@ from limnos.http.gravitino.told import Body, absent_as_object, names_of, told_bo
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.services import grants
+from limnos.services.identity import grants
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class RoleNames(Body, frozen=True):

@@ -16,15 +16,15 @@ from limnos.http.gravitino.updates import Rename, UpdateComment, VariedUpdate, e
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.services import policies
-from limnos.services.policies import NewContent, PolicyRequest
-from limnos.services.properties import Edits
+from limnos.services.governance import policies
+from limnos.services.governance.policies import NewContent, PolicyRequest
+from limnos.services.request.properties import Edits
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class PolicyCreate(Body, frozen=True):

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from limnos.model.kinds import Kind
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.scene import Scope
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
 
 ROOT = "/api"
 _MODULES = (

@@ -14,15 +14,15 @@ from limnos.http.gravitino.told import Body, absent_as_object, names_of, told, t
 from limnos.http.parameters import PAGING
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
-from limnos.services import roles
-from limnos.services.objects import parse_kind
-from limnos.services.scene import Scope
+from limnos.services.identity import roles
+from limnos.services.lookup.objects import parse_kind
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class RoleCreate(Body, frozen=True):

@@ -20,16 +20,17 @@ from limnos.model.errors import BadRequest, NotFound, Unsupported
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
 from limnos.names.path import check_gravitino_name
-from limnos.services import namespaces, source_schemas
-from limnos.services.cascades import namespace_drop_all
-from limnos.services.lance_roots import require_own, root_is_shown, stands_for_catalog
-from limnos.services.lance_sights import Sight, contents, properties_in, sight_of, spaces_in
-from limnos.services.objects import codec_of
-from limnos.services.pages import EVERY
-from limnos.services.scene import Scope
-from limnos.services.shadows import Sought, seek
-from limnos.services.source_objects import Seen
-from limnos.services.table_formats import is_sourced
+from limnos.services.catalog import namespaces
+from limnos.services.federation import schemas as source_schemas
+from limnos.services.federation.objects import Seen
+from limnos.services.federation.shadows import Sought, seek
+from limnos.services.lance.sights import Sight, contents, properties_in, sight_of, spaces_in
+from limnos.services.lookup.lance_roots import require_own, root_is_shown, stands_for_catalog
+from limnos.services.lookup.objects import codec_of
+from limnos.services.request.pages import EVERY
+from limnos.services.request.scene import Scope
+from limnos.services.request.table_formats import is_sourced
+from limnos.services.upkeep.cascades import namespace_drop_all
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from limnos.http.response import Response
     from limnos.names.logical import LogicalCodec
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.properties import Edits
-    from limnos.services.scene import Scene
+    from limnos.services.request.context import Context
+    from limnos.services.request.properties import Edits
+    from limnos.services.request.scene import Scene
 
 COMMENT = "comment"
 """The property by which Iceberg's clients know a namespace's comment; here it is a field of its own."""

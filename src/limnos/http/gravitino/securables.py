@@ -13,15 +13,15 @@ import msgspec
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.told import Body
 from limnos.model.privileges import parse_condition, parse_privilege
-from limnos.services.grants import Wish
-from limnos.services.objects import codec_outside, parse_kind
-from limnos.services.roles import role_objects
+from limnos.services.identity.grants import Wish
+from limnos.services.identity.roles import role_objects
+from limnos.services.lookup.objects import codec_outside, parse_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.model.entities import Ruled
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class PrivilegeBody(Body, frozen=True):

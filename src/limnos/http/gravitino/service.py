@@ -11,13 +11,13 @@ from limnos.http import health
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.told import told
 from limnos.http.routing import Route
-from limnos.services.scene import Scope
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 # Clients refuse a server whose version is below their own: 1.3.1 is the newest release whose calls are served here,
 # not a statement about our own code. Java's clients also want the two other fields to be there.

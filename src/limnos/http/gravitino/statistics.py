@@ -16,13 +16,13 @@ from limnos.http.gravitino.told import Body, told, told_body
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.statistics import Range
-from limnos.services import statistics
+from limnos.services.governance import statistics
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class StatisticsUpdate(Body, frozen=True):

@@ -26,20 +26,24 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege, parse_privilege
 from limnos.model.records import BLANK_TABLE
 from limnos.names.path import check_gravitino_name
-from limnos.services import iceberg_tables, lance_describing, restricted, source_tables, tables
-from limnos.services.evolving import table_evolve
-from limnos.services.iceberg_tables import TableRequest
-from limnos.services.lance_describing import At
-from limnos.services.lance_lists import tables_of
-from limnos.services.lance_roots import levels_within
-from limnos.services.lance_sights import Sight, contents, sight_of, tables_in
-from limnos.services.lasting import lasting_of
-from limnos.services.objects import codec_of
-from limnos.services.pages import EVERY
-from limnos.services.scene import Scope
-from limnos.services.shadows import Sought, seek
-from limnos.services.source_objects import Seen
-from limnos.services.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced
+from limnos.services.catalog import tables
+from limnos.services.federation import tables as source_tables
+from limnos.services.federation.objects import Seen
+from limnos.services.federation.shadows import Sought, seek
+from limnos.services.iceberg import restricted
+from limnos.services.iceberg import tables as iceberg_tables
+from limnos.services.iceberg.evolving import table_evolve
+from limnos.services.iceberg.tables import TableRequest
+from limnos.services.lance import describing as lance_describing
+from limnos.services.lance.describing import At
+from limnos.services.lance.lists import tables_of
+from limnos.services.lance.sights import Sight, contents, sight_of, tables_in
+from limnos.services.lookup.lance_roots import levels_within
+from limnos.services.lookup.objects import codec_of
+from limnos.services.request.lasting import lasting_of
+from limnos.services.request.pages import EVERY
+from limnos.services.request.scene import Scope
+from limnos.services.request.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
@@ -48,9 +52,9 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.model.entities import Document
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.lance_describing import Told
-    from limnos.services.scene import Scene
+    from limnos.services.lance.describing import Told
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
 
 _NOT_SPLIT = (
     "An Iceberg table's partitions are in its files and follow from its rows: see `partitioning` of the table for what it is split by, and "

@@ -16,14 +16,15 @@ from limnos.http.gravitino.updates import Updates, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.services import apart, attachments, tag_values
-from limnos.services.tag_values import Pair, tag_record
+from limnos.services.governance import attachments, tag_values
+from limnos.services.governance.tag_values import Pair, tag_record
+from limnos.services.lookup import apart
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 class TagCreate(Body, frozen=True):

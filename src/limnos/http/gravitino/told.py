@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from limnos.http.application import Handler
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _VERSION = re.compile(rb"application/vnd\.gravitino\.v(\d+)\+json")
 _SERVED = frozenset({b"1", b"2"})

@@ -17,18 +17,19 @@ from limnos.http.gravitino.updates import RemoveProperty, SetProperty, UpdateCom
 from limnos.http.routing import Route
 from limnos.model.kinds import Kind
 from limnos.model.records import TopicRecord
-from limnos.services import leaves, source_topics
-from limnos.services.shadows import Sought, seek
-from limnos.services.source_objects import Seen
-from limnos.services.table_formats import is_sourced
+from limnos.services.federation import topics as source_topics
+from limnos.services.federation.objects import Seen
+from limnos.services.federation.shadows import Sought, seek
+from limnos.services.lookup import leaves
+from limnos.services.request.table_formats import is_sourced
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.model.entities import Node
-    from limnos.services.context import Context
-    from limnos.services.scene import Scene
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
 
 
 class TopicCreate(Body, frozen=True):

@@ -1,6 +1,6 @@
 """Update requests: lists of changes with an `@type`, read into the services' `Edits` (Gravitino's *UpdateRequest classes).
 
-May import `model`, `services.properties` and this package. The changes apply in their order; of two on one thing the
+May import `model`, `services.request.properties` and this package. The changes apply in their order; of two on one thing the
 later stands.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 
 from limnos.http.gravitino.told import Body
 from limnos.model.errors import BadRequest
-from limnos.services.properties import Edits
+from limnos.services.request.properties import Edits
 
 IN_USE = "in-use"
 """A property that only enabling and disabling writes."""

@@ -15,14 +15,14 @@ from limnos.http.parameters import PAGING
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
-from limnos.services import users
-from limnos.services.scene import Scope
+from limnos.services.identity import users
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _AT_ONCE = 500
 """Users or groups that are encoded before other requests have a turn."""

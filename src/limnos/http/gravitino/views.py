@@ -30,11 +30,13 @@ from limnos.http.gravitino.updates import RemoveProperty, Rename, SetProperty, U
 from limnos.http.routing import ANY_BODY_BYTES, Route
 from limnos.model.errors import BadRequest
 from limnos.names.path import check_gravitino_name
-from limnos.services import iceberg_views, source_views, views
-from limnos.services.objects import codec_of
-from limnos.services.scene import Scope
-from limnos.services.source_objects import Seen
-from limnos.services.table_formats import is_federated
+from limnos.services.catalog import views
+from limnos.services.federation import views as source_views
+from limnos.services.federation.objects import Seen
+from limnos.services.iceberg import views as iceberg_views
+from limnos.services.lookup.objects import codec_of
+from limnos.services.request.scene import Scope
+from limnos.services.request.table_formats import is_federated
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
@@ -44,9 +46,9 @@ if TYPE_CHECKING:
     from limnos.model.entities import Document, Node
     from limnos.names.logical import LogicalCodec
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.scene import Scene
-    from limnos.services.shadows import Sought
+    from limnos.services.federation.shadows import Sought
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
 
 
 class ViewText(Body, frozen=True):

@@ -15,17 +15,17 @@ from limnos.http.response import Response, json_response
 from limnos.model.errors import Forbidden, NotFound
 from limnos.model.kinds import FEDERATED
 from limnos.names import iceberg
-from limnos.services.catalog_properties import without_password
-from limnos.services.federation import endpoints as source_endpoints
-from limnos.services.scan_modes import catalog_scan_mode
-from limnos.services.scene import Scene, Scope
-from limnos.services.table_formats import ICEBERG, require_format
+from limnos.services.catalog.scan_modes import catalog_scan_mode
+from limnos.services.federation.requests import endpoints as source_endpoints
+from limnos.services.request.catalog_properties import without_password
+from limnos.services.request.scene import Scene, Scope
+from limnos.services.request.table_formats import ICEBERG, require_format
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 async def config_load(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.http.iceberg import federated_namespaces, federated_tables, federated_views
 from limnos.model.kinds import FEDERATED
-from limnos.services.table_formats import Elsewhere
+from limnos.services.request.table_formats import Elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.http.routing import Route
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     "list-namespaces": federated_namespaces.namespaces_list,

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from limnos.http.request import Request
     from limnos.names.path import Levels
-    from limnos.services.federation import Lent
-    from limnos.services.scene import Scope
+    from limnos.services.federation.requests import Lent
+    from limnos.services.request.scene import Scope
     from limnos.sources.connectors.capabilities import Call, Reply
 
 _Shape = TypeVar("_Shape")

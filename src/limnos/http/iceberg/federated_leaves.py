@@ -16,16 +16,16 @@ from limnos.http.iceberg.tables import RenameTable
 from limnos.http.response import json_response, no_content
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
-from limnos.services import federation
-from limnos.services.federation import Thing
+from limnos.services.federation import requests as federation
+from limnos.services.federation.requests import Thing
 from limnos.sources.connectors.capabilities import Call
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.scene import Scope
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
 
 _PROBES: Final = {Kind.TABLE: Action.TABLE_MAY_PROBE, Kind.VIEW: Action.VIEW_MAY_PROBE}
 

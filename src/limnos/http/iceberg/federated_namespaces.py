@@ -16,15 +16,15 @@ from limnos.http.iceberg.paths import levels_of, split
 from limnos.http.response import Response, json_response, no_content
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
-from limnos.services import federation
-from limnos.services.federation import Thing
+from limnos.services.federation import requests as federation
+from limnos.services.federation.requests import Thing
 from limnos.sources.connectors.capabilities import Call
 from limnos.sources.connectors.iceberg_rest import NAMESPACE, NAMESPACES
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
-    from limnos.services.context import Context
-    from limnos.services.scene import Scope
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
     from limnos.sources.connectors.capabilities import Reply
 
 

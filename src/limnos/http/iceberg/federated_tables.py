@@ -33,14 +33,14 @@ from limnos.http.response import NO_STORE, Response, json_response, no_content
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
-from limnos.services import federation
-from limnos.services.federation import Change, Thing
+from limnos.services.federation import requests as federation
+from limnos.services.federation.requests import Change, Thing
 from limnos.sources.connectors.capabilities import Call
 from limnos.sources.connectors.iceberg_rest import NAMESPACE, TABLE, TABLES
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 
 DELEGATING: Final = ((DELEGATION.decode(), "vended-credentials"),)

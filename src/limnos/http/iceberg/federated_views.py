@@ -17,14 +17,14 @@ from limnos.http.iceberg.tables import NewName
 from limnos.http.iceberg.views import RegisterView, new_view_name
 from limnos.http.response import Response, json_response, no_content
 from limnos.model.kinds import Kind
-from limnos.services import federation
-from limnos.services.federation import Thing
+from limnos.services.federation import requests as federation
+from limnos.services.federation.requests import Thing
 from limnos.sources.connectors.capabilities import Call
 from limnos.sources.connectors.iceberg_rest import NAMESPACE, VIEW, VIEWS
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
     from limnos.sources.connectors.capabilities import Reply
 
 

@@ -21,15 +21,15 @@ from limnos.http.iceberg.paths import levels_of, split
 from limnos.http.response import JSON, Response, no_content
 from limnos.model.errors import BadRequest, Forbidden, NotFound, Unprocessable
 from limnos.names import iceberg
-from limnos.services import namespaces
-from limnos.services.homes import LOCATION
+from limnos.services.catalog import namespaces
+from limnos.services.storage.homes import LOCATION
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.model.entities import Node
     from limnos.model.records import NamespaceRecord
     from limnos.names.path import Levels
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 COMMENT = "comment"
 

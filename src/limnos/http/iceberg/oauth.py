@@ -13,14 +13,14 @@ from urllib.parse import parse_qsl, unquote_plus
 
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest, Unauthenticated
-from limnos.services.service_accounts import access_again, access_by_secret
+from limnos.services.identity.service_accounts import access_again, access_by_secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.http.request import Request
-    from limnos.services.context import Context
-    from limnos.services.service_accounts import Access
+    from limnos.services.identity.service_accounts import Access
+    from limnos.services.request.context import Context
 
 EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type, no token

@@ -1,6 +1,6 @@
 """Pages on the wire: tokens, sizes, and bodies joined from names that are encoded already.
 
-May import `model`, `services.pages` and the shared modules of `limnos.http`. A token is opaque to clients; it holds the
+May import `model`, `services.request.pages` and the shared modules of `limnos.http`. A token is opaque to clients; it holds the
 name to go on after.
 """
 
@@ -11,13 +11,13 @@ import binascii
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import BadRequest
-from limnos.services.pages import EVERY, Asked
+from limnos.services.request.pages import EVERY, Asked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.http.request import Request
-    from limnos.services.pages import Page
+    from limnos.services.request.pages import Page
 
 PAGE_DEFAULT = 1000
 PAGE_MAX = 100_000

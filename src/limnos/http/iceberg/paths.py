@@ -1,6 +1,6 @@
 """Raw path segments to names: the prefix, namespaces, tables. Pure, so what they mean is remembered.
 
-May import `names`, `services.scene` and what a chain of views is (`services.lending`).
+May import `names`, `services.request.scene` and what a chain of views is (`services.lookup.lending`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from limnos.names import iceberg
 from limnos.names.percent import unquote_form
-from limnos.services.lending import check_through
-from limnos.services.scene import Scope
+from limnos.services.lookup.lending import check_through
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
-    from limnos.services.context import Context
-    from limnos.services.lending import Through
+    from limnos.services.lookup.lending import Through
+    from limnos.services.request.context import Context
 
 PLAIN_PLUS = b"GoIceberg/"
 """How the User-Agent of iceberg-go begins."""

@@ -22,10 +22,10 @@ from limnos.http.iceberg.vended import config_of, delegates_of, entry_of
 from limnos.http.response import JSON, NO_STORE, Response, no_content
 from limnos.model import errors
 from limnos.model.errors import BadRequest
-from limnos.services import scan_plans, scans
-from limnos.services.credentials import table_credentials, vends
-from limnos.services.restricting import scan_shown, shown_credentials
-from limnos.services.scans import Told
+from limnos.services.iceberg import scan_plans, scans
+from limnos.services.iceberg.restricting import scan_shown, shown_credentials
+from limnos.services.iceberg.scans import Told
+from limnos.services.vending.credentials import table_credentials, vends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from limnos.formats.iceberg.read_restrictions import Bound
     from limnos.http.request import Request
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.scan_plans import Planned
-    from limnos.services.scans import Scanned
-    from limnos.services.scene import Scope
+    from limnos.services.iceberg.scan_plans import Planned
+    from limnos.services.iceberg.scans import Scanned
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
 
 T = TypeVar("T")
 LOOK_S: Final = 0.5

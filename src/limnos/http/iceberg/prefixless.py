@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, Forbidden, NotFound
 from limnos.names import iceberg
-from limnos.services.scene import Scene, Scope
+from limnos.services.request.scene import Scene, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.routing import Route
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 READING = frozenset({"GET", "HEAD"})
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from limnos.model.errors import LimnosError
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.scene import Scope
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
 
 ROOT = "/iceberg/v1"
 REPORT_BYTES_MAX = 1 << 18

@@ -13,16 +13,16 @@ from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.iceberg.vended import DELEGATION, mode_of, route_of, ways_of
 from limnos.http.response import JSON, NO_STORE, Response
 from limnos.model.errors import Unsupported
-from limnos.services.signing import catalog_signs, request_sign
+from limnos.services.vending.signing import catalog_signs, request_sign
 from limnos.sources.signing import Asked
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.scene import Scope
-    from limnos.services.signing import Signing
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
+    from limnos.services.vending.signing import Signing
 
 SIGNER = "S3V4RestSigner"
 """What PyIceberg calls the client of the route below."""

@@ -28,14 +28,16 @@ from limnos.model.errors import BadRequest, IllegalName, LimnosError, NotFound
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
 from limnos.names.path import check_part
-from limnos.services import commits, iceberg_tables, reports, restricted, tables
-from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
-from limnos.services.credentials import table_credentials
-from limnos.services.lasting import lasting_of
-from limnos.services.scan_modes import table_scan_mode
-from limnos.services.scene import Scope
-from limnos.services.signing import table_signing
-from limnos.services.sqlpp_fence import proof_of
+from limnos.services.catalog import tables
+from limnos.services.catalog.scan_modes import table_scan_mode
+from limnos.services.iceberg import commits, reports, restricted
+from limnos.services.iceberg import tables as iceberg_tables
+from limnos.services.iceberg.dataset_fence import proof_of
+from limnos.services.request.chores import REQUEST_BYTES_MAX, is_heavy
+from limnos.services.request.lasting import lasting_of
+from limnos.services.request.scene import Scope
+from limnos.services.vending.credentials import table_credentials
+from limnos.services.vending.signing import table_signing
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.read_restrictions import Bound
@@ -43,12 +45,12 @@ if TYPE_CHECKING:
     from limnos.model.entities import Document
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.lasting import Lasting
-    from limnos.services.pages import Page
-    from limnos.services.restricted import Sight
-    from limnos.services.scene import Scene
-    from limnos.services.sqlpp_fence import Proof
+    from limnos.services.iceberg.dataset_fence import Proof
+    from limnos.services.iceberg.restricted import Sight
+    from limnos.services.request.context import Context
+    from limnos.services.request.lasting import Lasting
+    from limnos.services.request.pages import Page
+    from limnos.services.request.scene import Scene
 
 _MODES = ("all", "refs")
 _PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})

@@ -18,15 +18,15 @@ from limnos.http.response import Response, no_content
 from limnos.model.errors import BadRequest
 from limnos.names import iceberg
 from limnos.names.path import check_part
-from limnos.services.chores import REQUEST_BYTES_MAX
-from limnos.services.commits import Change
-from limnos.services.operations import TableCommitted
-from limnos.services.transactions import OPERATIONS_MAX, transact
+from limnos.services.iceberg.commits import Change
+from limnos.services.request.chores import REQUEST_BYTES_MAX
+from limnos.services.transactions.operations import TableCommitted
+from limnos.services.transactions.transactions import OPERATIONS_MAX, transact
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.names.path import Levels
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 T = TypeVar("T")
 _GLANCE_BYTES_MAX = 4 << 10

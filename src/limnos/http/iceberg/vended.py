@@ -14,8 +14,8 @@ from limnos.formats.iceberg.scan_modes import SCAN_MODE
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
 from limnos.http.response import JSON, NO_STORE, Response
 from limnos.names import iceberg
-from limnos.services import tables
-from limnos.services.credentials import table_credentials, vends
+from limnos.services.catalog import tables
+from limnos.services.vending.credentials import table_credentials, vends
 from limnos.sources.adls import HOST as ADLS_HOST
 from limnos.sources.adls import AdlsSignature
 from limnos.sources.credentials import PATH_STYLE, REGION, S3_ENDPOINT, stated
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.credentials import Vended
-    from limnos.services.scene import Scope
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
+    from limnos.services.vending.credentials import Vended
 
 DELEGATION: Final = b"x-iceberg-access-delegation"
 _PASSED_ON: Final = (

@@ -21,15 +21,16 @@ from limnos.http.response import JSON, Response, no_content
 from limnos.model.errors import IllegalName, NotFound
 from limnos.names import iceberg
 from limnos.names.path import check_part
-from limnos.services import iceberg_views, views
-from limnos.services.chores import REQUEST_BYTES_MAX
+from limnos.services.catalog import views
+from limnos.services.iceberg import views as iceberg_views
+from limnos.services.request.chores import REQUEST_BYTES_MAX
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.model.entities import Document
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.scene import Scope
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
 
 QUOTES_NAMES = b"PyIceberg/"
 """How the User-Agent of the client begins that percent-quotes the name in bodies about views (decision record 0009)."""

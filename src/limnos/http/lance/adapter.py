@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from limnos.http.request import Receive
     from limnos.names.path import Levels
-    from limnos.services.lance_folders import Folders
+    from limnos.services.lance.folders import Folders
 
     Call = Callable[..., object]
     Scope = MutableMapping[str, object]

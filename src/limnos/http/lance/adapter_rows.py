@@ -12,14 +12,14 @@ from limnos.http.lance.idents import path_of
 from limnos.http.lance.namespaces import word_of
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest
-from limnos.services.lance_creating import MODES
+from limnos.services.lance.creating import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.lance_folders import Folders
+    from limnos.services.lance.folders import Folders
 
     Handler = Callable[[Request, Folders], Awaitable[Response]]
 

@@ -14,18 +14,18 @@ from limnos.http.lance.tables import AboutTable, DeclareTable, stored
 from limnos.http.lance.versions import CreateVersion, DeleteVersions, shown
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
-from limnos.services import lance_batches
-from limnos.services.lance_tables import LanceTable
-from limnos.services.lance_versions import Shown
+from limnos.services.lance.tables import LanceTable
+from limnos.services.lance.versions import Shown
+from limnos.services.transactions import lance_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.http.lance.idents import Place
     from limnos.http.request import Request
-    from limnos.services.context import Context
-    from limnos.services.lance_batches import Operation, Result
-    from limnos.services.scene import Scope
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
+    from limnos.services.transactions.lance_batches import Operation, Result
 
 
 class CreateVersions(msgspec.Struct):

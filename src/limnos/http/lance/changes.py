@@ -13,7 +13,7 @@ from limnos.http.lance.idents import Named, body_of
 from limnos.http.lance.whose import rows_at, transaction_at
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest, Unsupported
-from limnos.services.lance_describing import At
+from limnos.services.lance.describing import At
 from limnos.sources.lance import questions
 from limnos.sources.lance.questions import FieldsTold, Sized, TransactionTold, Written
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from limnos.http.lance.whose import Where
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.lance_rows import LanceRows
+    from limnos.services.lance.rows import LanceRows
     from limnos.sources.lance.questions import Question
 
 T = TypeVar("T")

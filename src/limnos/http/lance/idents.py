@@ -1,6 +1,6 @@
 """Which object a request is about: the identifier in its path, its body's, and the database that LanceDB's clients name.
 
-May import `model`, `names`, `services.scene` and the shared modules of `limnos.http`. The first name of an identifier is a catalog of the server's
+May import `model`, `names`, `services.request.scene` and the shared modules of `limnos.http`. The first name of an identifier is a catalog of the server's
 metalake. Clients differ in how they spell the same thing; what differs is settled here, and nowhere else.
 """
 
@@ -14,14 +14,14 @@ from limnos.model.errors import BadRequest
 from limnos.names import lance
 from limnos.names.lance import DELIMITER_DEFAULT
 from limnos.names.parts import check_levels, quoted
-from limnos.services.scene import Scope
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.http.request import Request
     from limnos.names.path import Levels
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 DATABASE = b"x-lancedb-database"
 METALAKE = b"x-limnos-metalake"

@@ -18,7 +18,7 @@ from limnos.http.lance.whose import rows_at
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest
 from limnos.names.percent import unquote_strict
-from limnos.services.lance_describing import At
+from limnos.services.lance.describing import At
 from limnos.sources.lance import questions
 from limnos.sources.lance.questions import Index, IndexCovers, Written
 

@@ -11,16 +11,16 @@ from limnos.http.lance.idents import Named, body_of, place_of
 from limnos.http.lance.pages import asked_of, page
 from limnos.http.response import Response, json_response
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
-from limnos.services.browsing import catalog_names
-from limnos.services.catalogs import catalogs_list
-from limnos.services.lance_lists import space_shown, spaces_list, tables_list
-from limnos.services.lance_namespaces import lance_namespace_create, lance_namespace_drop
-from limnos.services.scene import Scope
+from limnos.services.catalog.catalogs import catalogs_list
+from limnos.services.lance.lists import space_shown, spaces_list, tables_list
+from limnos.services.lance.namespaces import lance_namespace_create, lance_namespace_drop
+from limnos.services.request.browsing import catalog_names
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
-    from limnos.services.context import Context
-    from limnos.services.pages import Asked
+    from limnos.services.request.context import Context
+    from limnos.services.request.pages import Asked
 
 CREATE_MODES = ("create", "existok", "overwrite")
 DROP_MODES = ("fail", "skip")

@@ -1,6 +1,6 @@
 """Pages on the wire: a token that is opaque to clients, and a limit.
 
-May import `model`, `services.pages` and the shared modules of `limnos.http`. Without a limit a list is whole; a limit of nothing gives an
+May import `model`, `services.request.pages` and the shared modules of `limnos.http`. Without a limit a list is whole; a limit of nothing gives an
 empty page, and no token.
 """
 
@@ -11,7 +11,7 @@ import binascii
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import BadRequest
-from limnos.services.pages import Asked
+from limnos.services.request.pages import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from limnos.http.response import Response
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.scene import Scope
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
 
 ROOT: Final = "/lance/v1"
 _FIRST: Final = frozenset({b"namespace", b"table", b"transaction", b"materialized_view"})

@@ -14,7 +14,7 @@ from limnos.http.lance.idents import Named, body_of
 from limnos.http.lance.whose import rows_at
 from limnos.http.response import json_response, stream_response
 from limnos.model.errors import BadRequest
-from limnos.services.lance_describing import At
+from limnos.services.lance.describing import At
 from limnos.sources.lance.questions import Query
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from limnos.http.lance.idents import Named, body_of, is_remote, place_of
 from limnos.http.lance.pages import asked_of, encoded
 from limnos.http.response import Response, json_response
-from limnos.services import lance_references
-from limnos.services.lance_references import Target, names_of
+from limnos.services.lance import references as lance_references
+from limnos.services.lance.references import Target, names_of
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
     from limnos.sources.lance.questions import BranchSeen, TagSeen
 
 

@@ -16,16 +16,16 @@ from limnos.http.lance.vended import answered, delegates_of, options_of
 from limnos.http.lance.whose import rows_at
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest
-from limnos.services import lance_creating
-from limnos.services.lance_creating import Wanted
-from limnos.services.lance_describing import At
+from limnos.services.lance import creating as lance_creating
+from limnos.services.lance.creating import Wanted
+from limnos.services.lance.describing import At
 from limnos.sources.lance.questions import Count, Merge, Write
 
 if TYPE_CHECKING:
     from limnos.http.lance.whose import Where
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _TIME: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)?")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

@@ -17,18 +17,19 @@ from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
 from limnos.names import lance
 from limnos.names.parts import check_levels
-from limnos.services import lance_describing, lance_tables
-from limnos.services.lance_describing import At
-from limnos.services.lance_lists import all_tables, tables_list
-from limnos.services.scene import Scope
+from limnos.services.lance import describing as lance_describing
+from limnos.services.lance import tables as lance_tables
+from limnos.services.lance.describing import At
+from limnos.services.lance.lists import all_tables, tables_list
+from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.lance.idents import Place
     from limnos.http.request import Request
     from limnos.names.path import Levels
-    from limnos.services.context import Context
-    from limnos.services.lance_describing import Told
-    from limnos.services.lance_tables import LanceTable
+    from limnos.services.lance.describing import Told
+    from limnos.services.lance.tables import LanceTable
+    from limnos.services.request.context import Context
 
 REGISTER_MODES = ("create", "overwrite")
 

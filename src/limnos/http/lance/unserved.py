@@ -14,7 +14,7 @@ from limnos.model.errors import Unsupported
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
-    from limnos.services.context import Context
+    from limnos.services.request.context import Context
 
 _ENTERPRISE = "only LanceDB Enterprise does it"
 _ON_TABLE = {

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final
 from limnos.http.lance.idents import is_remote
 from limnos.http.response import NO_STORE, Response, json_response
 from limnos.model.errors import LimnosError
-from limnos.services.credentials import table_credentials, vends
-from limnos.services.lance_work import ways_of
+from limnos.services.lance.work import ways_of
+from limnos.services.vending.credentials import table_credentials, vends
 from limnos.sources.adls import AdlsSignature
 from limnos.sources.gcs import GcsToken
 
 if TYPE_CHECKING:
     from limnos.http.lance.idents import Place
     from limnos.http.request import Request
-    from limnos.services.context import Context
-    from limnos.services.credentials import Vended
-    from limnos.services.lance_tables import LanceTable
+    from limnos.services.lance.tables import LanceTable
+    from limnos.services.request.context import Context
+    from limnos.services.vending.credentials import Vended
 
 OPTIONS: Final = "storage_options"
 

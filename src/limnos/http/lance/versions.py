@@ -1,6 +1,6 @@
 """Routes of a table's versions: list, create, describe, delete.
 
-May import `model`, `services` and this package. Which versions there are is told by the store or by the table's files: `services.lance_versions`.
+May import `model`, `services` and this package. Which versions there are is told by the store or by the table's files: `services.lance.versions`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from limnos.http.lance.idents import Named, body_of, place_of
 from limnos.http.lance.pages import asked_of, encoded
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
-from limnos.services import lance_commits, lance_deletions, lance_versions
-from limnos.services.lance_commits import NewVersion
-from limnos.services.lance_deletions import Span
-from limnos.services.lance_versions import Window
+from limnos.services.lance import commits as lance_commits
+from limnos.services.lance import deletions as lance_deletions
+from limnos.services.lance import versions as lance_versions
+from limnos.services.lance.commits import NewVersion
+from limnos.services.lance.deletions import Span
+from limnos.services.lance.versions import Window
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
-    from limnos.services.context import Context
-    from limnos.services.lance_versions import Shown
+    from limnos.services.lance.versions import Shown
+    from limnos.services.request.context import Context
 
 SCHEMES = ("v1", "v2")
 

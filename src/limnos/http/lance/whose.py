@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from limnos.http.lance.idents import path_of, place_of
 from limnos.model.errors import NotFound
-from limnos.services.lance_folders import Folders
-from limnos.services.lance_rows import TreeRows
+from limnos.services.lance.folders import Folders
+from limnos.services.lance.rows import TreeRows
 
 if TYPE_CHECKING:
     from limnos.http.lance.idents import Named
     from limnos.http.request import Request
-    from limnos.services.context import Context
-    from limnos.services.lance_rows import LanceRows
+    from limnos.services.lance.rows import LanceRows
+    from limnos.services.request.context import Context
 
     Where = Context | Folders
     """Who asks the tree, or the directory that is asked."""

@@ -1,0 +1,1 @@
+"""What happened: the change feed, webhooks, audit, lineage. May import `sqlpp` and what that may import."""

@@ -1,0 +1,140 @@
+"""Lines of the audit written out as files, day by day: because somebody asked, or each day by a setting.
+
+May import the rooms below. A task does it, so it goes on after a kill; a day's files have the names that its lines give them, so one that is
+written again is there already. Only days that are over are written: their lines are all there.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import date, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.files import root_of, store_for
+from limnos.formats.audit_files import begin_of, day_of, file_of, name_of, next_day
+from limnos.model.errors import AlreadyExists, BadRequest
+from limnos.services.identity.tokens import refuse_former
+from limnos.services.request.scene import Scope
+from limnos.store.audit import Wanted, first_at, lines_read
+from limnos.store.sql import driven
+
+if TYPE_CHECKING:
+    from limnos.model.audit import Line
+    from limnos.model.permits import Permit
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.services.storage.work import Beat, Work
+    from limnos.store.tx import Tx
+
+EXPORT_AUDIT: Final = "export-audit"
+EXPORT_AUDIT_DAYS: Final = "export-audit-days"
+EVERY_S: Final = 3600.0
+SETTLED_MS: Final = 600_000
+"""So long after midnight a day is over: the last lines of requests and changes are written by then."""
+READ_AT_ONCE: Final = 1_000
+LINES_PER_FILE: Final = 100_000
+
+
+class AuditExport(msgspec.Struct, frozen=True):
+    """Write the lines of these days below a location: `since` the first of them, `until` the first that is left out."""
+
+    location: str
+    since: date
+    until: date
+
+
+class AuditDays(msgspec.Struct, frozen=True):
+    """The first day that was not written yet."""
+
+    next: date | None = None
+
+
+def export_days(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> AuditExport:
+    """Say what an export is of: by default all days that are over. Raises BadRequest, OutsideRoots."""
+    place = location or ctx.services.defaults.audit.export
+    if place is None:
+        raise BadRequest("Say where the files go: the setting audit.export names no location")
+    root = root_of(place)
+    ctx.services.defaults.allowed.check_root(root)
+    over = over_at(ctx.services.store.time.now_ms())
+    return AuditExport(root, since or date(1970, 1, 1), min(until or over, over))
+
+
+def over_at(now_ms: int) -> date:
+    """Return the first day that is not over."""
+    return day_of(now_ms - SETTLED_MS)
+
+
+async def audit_export(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> int:
+    """Leave a task that writes the lines of some days as files; returns its id. For service admins. Raises Forbidden, BadRequest."""
+    await refuse_former(ctx)
+
+    def decide(scene: Scene) -> Permit[AuditExport]:
+        decision = scene.require(Action.AUDIT_READ_ALL, ())
+        return scene.permit(export_days(ctx, location=location, since=since, until=until), decision)
+
+    task_id = await ctx.write(Scope(), decide, export_leave)
+    ctx.services.wake_worker()
+    return task_id
+
+
+def export_leave(tx: Tx, permit: Permit[AuditExport]) -> int:
+    """Leave the task."""
+    return tx.tasks.create(EXPORT_AUDIT, msgspec.json.encode(permit.command).decode())
+
+
+async def export_run(work: Work, payload: AuditExport) -> str:
+    """Write days that somebody asked for; returns what was written."""
+    files = lines = 0
+    first = await work.submit(first_at)
+    day = payload.since if first is None else max(payload.since, day_of(first))
+    while first is not None and day < payload.until:
+        more_files, more_lines = await day_write(work, payload.location, day=day)
+        files, lines, day = files + more_files, lines + more_lines, next_day(day)
+    return f"wrote {lines} lines in {files} files"
+
+
+async def days_run(work: Work, payload: AuditDays) -> tuple[AuditDays, str | None]:
+    """Write the days that are over since the last time, where the settings name a place; returns what to be told next, and what was written."""
+    services = work.services
+    if services is None or services.defaults.audit.export is None:
+        return payload, None
+    now_ms = await work.submit(lambda tx: tx.now_ms)
+    until = over_at(now_ms)
+    root = root_of(services.defaults.audit.export)
+    services.defaults.allowed.check_root(root)
+    told = await export_run(work, AuditExport(root, payload.next or until - timedelta(days=1), until))
+    return AuditDays(max(until, payload.next or until)), told
+
+
+async def day_write(work: Work, location: str, *, day: date) -> tuple[int, int]:
+    """Write a day's lines; returns how many files and lines that were."""
+    files = total = after = 0
+    while lines := await _lines(work, day, after=after):
+        target = f"{location.rstrip('/')}/{name_of(day, lines)}"
+        await work.apart(partial(_write, target, lines=lines))
+        files, total, after = files + 1, total + len(lines), lines[-1].id
+    return files, total
+
+
+async def _lines(work: Work, day: date, *, after: int) -> list[Line]:
+    """Read the next lines of a day, as many as one file has."""
+    found: list[Line] = []
+    while len(found) < LINES_PER_FILE:
+        last = found[-1].id if found else after
+        wanted = Wanted(since=begin_of(day), until=begin_of(next_day(day)), after=last)
+        page = await work.submit(lambda tx, wanted=wanted: driven(lines_read(wanted, limit=READ_AT_ONCE), tx.rows))  # type: ignore[misc]
+        found += page
+        if len(page) < READ_AT_ONCE:
+            break
+    return found
+
+
+def _write(target: str, beat: Beat, *, lines: list[Line]) -> None:
+    beat(len(lines))
+    with suppress(AlreadyExists):  # written before the node that began it died
+        store_for(target, {}).write_new(target, file_of(lines))

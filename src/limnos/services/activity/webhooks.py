@@ -1,0 +1,258 @@
+"""Webhooks of a metalake: addresses that its changes are sent to. Make, list, drop, try again; and what one is to be sent next.
+
+May import the rooms below. Knows no wire format and sends nothing. A webhook is the metalake owner's to make, and is told
+what its maker may see at the moment of sending, like any reader of the feed.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.authentication import Credential
+from limnos.access.subjects import principal_of
+from limnos.model.errors import BadRequest, Forbidden, NotFound
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.services.activity.feed import NOW, OLDEST_WORD, Page, page_read, position_own
+from limnos.services.request.context import Context
+from limnos.services.request.positions import position_of
+from limnos.services.request.scene import Scope
+from limnos.store.feed import NEWEST, Clock, clocks_read
+from limnos.store.webhooks import webhooks_read
+from limnos.view.cold import need
+from limnos.view.keys import node_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.model.entities import Webhook
+    from limnos.model.permits import Permit
+    from limnos.services.request.scene import Scene
+    from limnos.services.request.shared import Services
+    from limnos.store.tx import Tx
+
+    Decide = Callable[[Scene], Permit["WebhookChange"]]
+
+URL_MAX: Final = 2_000
+DECODINGS_MAX: Final = 4
+"""What is still encoded after so many times is nobody's address."""
+WEBHOOKS_MAX: Final = 100
+"""Of one metalake, so that each has room on a node beside the others'."""
+_URL = re.compile(r"https?://[!-~]+")
+
+
+SECRET: Final = "webhook-secret"  # noqa: S105 - a name
+"""What a webhook's secret is called where secrets are sealed."""
+
+
+class WebhookCreate(msgspec.Struct, frozen=True):
+    """Send the changes of a metalake to an address, from a position on. The secret is sealed, where secrets are."""
+
+    metalake_id: int
+    url: str
+    secret: str
+    position: str
+
+
+class WebhookChange(msgspec.Struct, frozen=True):
+    """Drop a webhook, or try it again at once, perhaps from another position."""
+
+    metalake_id: int
+    webhook_id: int
+    position: str | None = None
+
+
+class Standing(NamedTuple):
+    """A webhook, and how many revisions of the zones it follows it was not told yet."""
+
+    webhook: Webhook
+    behind: int
+
+
+def url_check(url: str, allowed: tuple[str, ...]) -> None:
+    """Refuse an address that the server's settings do not allow. Raises BadRequest."""
+    if len(url) > URL_MAX or not _URL.fullmatch(url) or "#" in url or not _is_plain(url):
+        raise BadRequest(
+            "A webhook's url is an http or https address of at most 2000 characters, without user or fragment"
+        )
+    if not any(_is_below(url, root) for root in allowed):
+        raise BadRequest(
+            f"Changes may not be sent to {url}: it lies below none of the setting events.allowed_urls of the server; "
+            "whoever runs the server adds an address above it there"
+        )
+
+
+def _is_plain(url: str) -> bool:
+    """Say whether an address has a host that can be read, and no user."""
+    try:
+        return "@" not in urlsplit(url).netloc
+    except ValueError:
+        return False
+
+
+def _is_below(url: str, root: str) -> bool:
+    """Say whether an address has scheme, host and port of another one, and a path below its path."""
+    one, other = urlsplit(url), urlsplit(root)
+    if (one.scheme, one.netloc.lower()) != (other.scheme, other.netloc.lower()):
+        return False
+    path, above = one.path or "/", other.path.rstrip("/")
+    return not _climbs(path) and (path == above or path.startswith(f"{above}/"))
+
+
+def _climbs(path: str) -> bool:
+    """Say whether whoever reads a path may come to lie above it: encoded, also more than once, or with parameters at a step."""
+    for _ in range(DECODINGS_MAX):
+        path, before = unquote(path), path
+        if ".." in (step.partition(";")[0] for step in path.replace("\\", "/").split("/")):
+            return True
+        if path == before:
+            return False
+    return True
+
+
+async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | None) -> Webhook:
+    """Make a webhook; its secret is in the answer, and nowhere else. Raises BadRequest, Forbidden.
+
+    `after` is a position in the metalake's changes, `oldest`, or None for what comes from now on.
+    """
+
+    def require(scene: Scene) -> None:
+        scene.require(Action.WEBHOOK_MANAGE, scene.settled.outer)
+        scene.require_in_metalake_use()
+
+    await ctx.read(Scope(metalake), require)
+    url_check(url, ctx.services.defaults.allowed_urls)
+    position = await _start(ctx, metalake, after or NOW)
+    secret = base64.b64encode(secrets.token_bytes(32)).decode()
+
+    def decide(scene: Scene) -> Permit[WebhookCreate]:
+        scene.require_in_metalake_use()
+        decision = scene.require(Action.WEBHOOK_MANAGE, scene.settled.outer)
+        sealed = ctx.services.defaults.storages.keys.sealed_text(SECRET, secret)
+        return scene.permit(WebhookCreate(scene.metalake.id, url, sealed, position), decision)
+
+    made = await ctx.write(Scope(metalake), decide, webhook_insert)
+    ctx.services.wake_deliveries()
+    return msgspec.structs.replace(made, secret=secret)
+
+
+async def _start(ctx: Context, metalake: str, after: str) -> str:
+    """Return a position's text: one that was given, the newest, or the oldest. Raises BadRequest, Pruned."""
+    given = None if after in (NOW, OLDEST_WORD) else position_of(after)
+    page = await page_read(ctx, Scope(metalake), given, limit=1, start=NEWEST)
+    if given is not None:
+        return (await position_own(ctx, given)).text()
+    position = page.position
+    if after == OLDEST_WORD:
+        _, clocks = await ctx.look_up(lambda: clocks_read(position.zones))
+        position = msgspec.structs.replace(position, zones={zone: clock.pruned_to for zone, clock in clocks.items()})
+    return position.text()
+
+
+def webhook_insert(tx: Tx, permit: Permit[WebhookCreate]) -> Webhook:
+    """Insert it. Raises BadRequest when there are too many."""
+    command = permit.command
+    if tx.webhooks.count(command.metalake_id) >= WEBHOOKS_MAX:
+        raise BadRequest(f"A metalake has at most {WEBHOOKS_MAX} webhooks: drop one first, see 'limnos webhook list'")
+    return tx.webhooks.create(
+        metalake_id=command.metalake_id, user_id=permit.actor_id or 0, url=command.url, secret=command.secret,
+        position=command.position,
+    )  # fmt: skip
+
+
+async def webhooks_list(ctx: Context, metalake: str) -> list[Standing]:
+    """Return a metalake's webhooks by id, and how far behind each is."""
+
+    def read(scene: Scene) -> int:
+        scene.require(Action.WEBHOOK_MANAGE, scene.settled.outer)
+        return scene.metalake.id
+
+    metalake_id = await ctx.read(Scope(metalake), read)
+    found = await ctx.look_up(lambda: webhooks_read(metalake_id))
+    zones = {zone for webhook in found for zone in position_of(webhook.position).zones}
+    _, clocks = await ctx.look_up(lambda: clocks_read(zones))
+    return [Standing(webhook, behind(webhook, clocks)) for webhook in found]
+
+
+def behind(webhook: Webhook, clocks: dict[int, Clock]) -> int:
+    """Count the revisions that come after a webhook's position."""
+    zones = position_of(webhook.position).zones
+    return sum(max(0, clocks[zone].revision - at) for zone, at in zones.items() if zone in clocks)
+
+
+async def webhook_drop(ctx: Context, *, metalake: str, webhook_id: int) -> None:
+    """Drop a webhook. Raises NotFound."""
+    if not await ctx.write(Scope(metalake), _changes(webhook_id, None), webhook_delete):
+        raise no_webhook(webhook_id)
+
+
+async def webhook_retry(ctx: Context, *, metalake: str, webhook_id: int, after: str | None) -> None:
+    """Try a webhook again at once; one that stopped goes on. `after`: from there, else where it was. Raises NotFound."""
+
+    def require(scene: Scene) -> None:
+        scene.require(Action.WEBHOOK_MANAGE, scene.settled.outer)
+
+    await ctx.read(Scope(metalake), require)
+    position = None if after is None else await _start(ctx, metalake, after)
+    if not await ctx.write(Scope(metalake), _changes(webhook_id, position), webhook_revive):
+        raise no_webhook(webhook_id)
+    ctx.services.wake_deliveries()
+
+
+def _changes(webhook_id: int, position: str | None) -> Decide:
+    def decide(scene: Scene) -> Permit[WebhookChange]:
+        decision = scene.require(Action.WEBHOOK_MANAGE, scene.settled.outer)
+        return scene.permit(WebhookChange(scene.metalake.id, webhook_id, position), decision)
+
+    return decide
+
+
+def webhook_delete(tx: Tx, permit: Permit[WebhookChange]) -> bool:
+    """Delete it; says whether there was one."""
+    return tx.webhooks.drop(permit.command.metalake_id, permit.command.webhook_id)
+
+
+def webhook_revive(tx: Tx, permit: Permit[WebhookChange]) -> bool:
+    """Make it due; says whether there is one."""
+    command = permit.command
+    return tx.webhooks.retry(command.metalake_id, command.webhook_id, position=command.position)
+
+
+def no_webhook(webhook_id: int | str) -> NotFound:
+    """Say that there is no such webhook."""
+    return NotFound(f"Webhook {webhook_id} does not exist: see 'limnos webhook list'", kind="webhook")
+
+
+class Sending(NamedTuple):
+    """What a webhook is to be sent next, and the metalake's name now."""
+
+    metalake: str
+    page: Page
+
+
+async def webhook_next(services: Services, webhook: Webhook, position: str, *, limit: int) -> Sending:
+    """Read the next changes for a webhook, as its maker may see them now.
+
+    Raises what the feed raises; BadRequest where its address is not allowed any longer, Forbidden where its maker was removed.
+    """
+    url_check(webhook.url, services.defaults.allowed_urls)
+    ctx = Context(services, Credential(webhook.user), f"webhook-{webhook.id}")
+    node = await ctx.read(Scope(), lambda scene: need(scene.view, node_key(webhook.metalake_id), zone=ROOT_ID))
+    if node is None:
+        raise NotFound("The metalake was dropped", kind="metalake")
+
+    def is_maker(scene: Scene) -> bool:
+        found = principal_of(scene.view, scene.metalake.id, Kind.USER, webhook.user)
+        return found is not None and found.id == webhook.user_id
+
+    if services.rules.access_enabled and not await ctx.read(Scope(node.name), is_maker):
+        raise Forbidden(
+            f"User {webhook.user}, who made this webhook, was removed from metalake {node.name}: make a new one"
+        )
+    return Sending(node.name, await page_read(ctx, Scope(node.name), position_of(position), limit=limit))

@@ -1,0 +1,370 @@
+"""Catalogs: make, load, list, alter, enable, drop. A catalog is on its metalake's clock and has one of its own.
+
+May import the rooms below. Knows no wire format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+from uuid import uuid4
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.filters import list_filter
+from limnos.files import STORAGE
+from limnos.model.decisions import Link
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, BadRequest, InUse
+from limnos.model.kinds import (
+    FILESET_PROVIDER,
+    GENERIC_PROVIDER,
+    ICEBERG_PROVIDER,
+    MESSAGING_PROVIDER,
+    MODEL_PROVIDER,
+    SOURCED,
+    Kind,
+)
+from limnos.model.records import CatalogRecord
+from limnos.names.path import check_catalog_name
+from limnos.services.catalog.catalog_backends import check_backend, check_edited_backend
+from limnos.services.catalog.scan_modes import check_scan_mode
+from limnos.services.federation.sources import SOURCES
+from limnos.services.lookup.nested import check_nested, nests, refuse_change
+from limnos.services.request.catalog_properties import catalog_shown, check_unmasked, is_secret
+from limnos.services.request.places import WAREHOUSE, check_places, check_server_place, stated_places
+from limnos.services.request.properties import Edits
+from limnos.services.request.scene import Scope
+from limnos.services.request.sealing import Keys
+from limnos.services.request.table_formats import is_sourced
+from limnos.services.storage.catalog_places import catalog_places_take
+from limnos.sources.vending import check_givers
+from limnos.view.cold import for_each, need, need_all
+from limnos.view.keys import listing_key, name_key, node_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.model.permits import Permit
+    from limnos.services.request.context import Context
+    from limnos.services.request.defaults import Defaults
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+PROVIDERS = {
+    ICEBERG_PROVIDER: "RELATIONAL",
+    GENERIC_PROVIDER: "RELATIONAL",
+    FILESET_PROVIDER: "FILE",
+    MODEL_PROVIDER: "ML",
+    MESSAGING_PROVIDER: "STREAM",
+    **SOURCED,
+}
+"""Providers that are served, with the catalog type each has."""
+_TYPES = {"FILESET": "FILE", "MODEL": "ML", "MESSAGING": "STREAM"}
+"""Gravitino's words for catalog types, where they are others."""
+_ADDRESSES = ("bootstrap.servers", "jdbc-url", "oauth2-server-uri", "uri")
+"""Properties that name to whom the secrets of a catalog of an outside system are shown."""
+_BUILT_IN = {"FILE": FILESET_PROVIDER, "ML": MODEL_PROVIDER, "STREAM": MESSAGING_PROVIDER}
+"""The provider of a type whose catalogs nobody has to name one for."""
+
+
+class CatalogCreate(msgspec.Struct, frozen=True):
+    """Make a catalog."""
+
+    metalake: Node
+    name: str
+    record: CatalogRecord
+    owner_id: int | None
+    warehouse: str
+    """The server's, in which a catalog without a warehouse of its own gets a directory."""
+
+
+class CatalogAlter(msgspec.Struct, frozen=True):
+    """Change a catalog's name, comment, properties or state."""
+
+    catalog: Node
+    edits: Edits
+    in_use: bool | None = None
+    separator: str = ""
+    """What no name may hold from when on namespaces nest."""
+    keys: Keys = Keys()  # holds none
+    """What seals secrets."""
+    warehouse: str = ""
+    """The server's; empty when no location changes."""
+
+
+class CatalogDrop(msgspec.Struct, frozen=True):
+    """Drop a catalog; `force` also one that is enabled or has namespaces."""
+
+    catalog: Node
+    force: bool
+    in_use_too: bool = False
+    """Whether an empty one goes that is enabled."""
+
+
+def catalog_load(scene: Scene) -> Node:
+    """Return a catalog for whoever may use it, with the properties that the caller may see."""
+    scene.require(Action.CATALOG_LOAD, scene.settled.outer)
+    scene.require_in_metalake_use()
+    return _shown(scene, scene.catalog)
+
+
+def _shown(scene: Scene, catalog: Node) -> Node:
+    chain = (Link(catalog.id, Kind.CATALOG, catalog.name), *scene.settled.outer[-1:])
+    return catalog_shown(catalog, may_alter=scene.decide(Action.CATALOG_ALTER, chain).allowed)
+
+
+def catalogs_list(scene: Scene) -> list[Node]:
+    """Return the catalogs of the metalake that the caller may use, by name, with the properties that the caller may see."""
+    scene.require(Action.CATALOG_LIST, scene.settled.outer)
+    scene.require_in_metalake_use()
+    metalake_id = scene.metalake.id
+    found = need(scene.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
+    ids = found.ids
+    if scene.rules.access_enabled:
+        shown = list_filter(scene.subject, Action.CATALOG_LIST, scene.settled.outer, scene.owner_of)
+        ids = tuple(ids[position] for position in shown.positions(found.ids, found.owners))
+    nodes = cast("list[Node]", need_all(scene.view, [node_key(node_id) for node_id in ids], zone=metalake_id))
+    return for_each(nodes, lambda node: _shown(scene, node))
+
+
+def catalog_check(
+    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: Defaults, metalake: str,
+    catalog_id: int | None = 0,
+) -> CatalogRecord:  # fmt: skip
+    """Check what a new catalog is to be; `catalog_id` as for `check_storage`. Raises BadRequest, IllegalName."""
+    check_catalog_name(name)
+    wanted = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
+    provider = provider or _BUILT_IN.get(wanted or "")
+    if provider is None or provider not in PROVIDERS:
+        served = ", ".join(PROVIDERS)
+        raise BadRequest(f"Provider {provider} of catalog {name} is not served: use one of {served}")
+    expected = PROVIDERS[provider]
+    if wanted not in (None, expected):
+        words = {held: word.lower() for word, held in _TYPES.items()}
+        told = words.get(expected, expected.lower())
+        raise BadRequest(f"A catalog of provider {provider} has type {told}, not {catalog_type}")
+    check_unmasked(properties)
+    check_nested(properties)
+    check_scan_mode(properties)
+    check_storage(properties, defaults, metalake=metalake, provider=provider, catalog_id=catalog_id)
+    return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
+
+
+def check_storage(
+    properties: Mapping[str, str], defaults: Defaults, *, metalake: str, provider: str = "", catalog_id: int | None = 0
+) -> None:
+    """Refuse properties that say wrongly where files are and how they are reached. Raises BadRequest.
+
+    `catalog_id`: whose directory in the server's warehouse they may name, 0 for none, None for any catalog's.
+    """
+    defaults.storages.check(properties, metalake=metalake)
+    for location in stated_places(properties, provider=provider):
+        check_server_place(location, defaults.warehouse, catalog_id=catalog_id)
+    check_places(properties, defaults.storages.allowed(properties, defaults.allowed), provider=provider)
+    check_givers(properties)
+
+
+async def catalog_test(
+    ctx: Context, *, metalake: str, name: str, catalog_type: str | None, provider: str | None,
+    properties: dict[str, str],
+) -> None:  # fmt: skip
+    """Find out whether a catalog could be made so, without making it.
+
+    Raises what making it would, and Unavailable or StorageFailed when the warehouse does not answer.
+    """
+
+    def decide(scene: Scene) -> None:
+        scene.require_in_use()
+        scene.require(Action.CATALOG_CREATE, scene.settled.outer)
+        if need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.zone) is not None:
+            raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
+
+    await ctx.read(Scope(metalake), decide)
+    record = catalog_check(
+        name=name, catalog_type=catalog_type, provider=provider, properties=properties,
+        defaults=ctx.services.defaults, metalake=metalake,
+    )  # fmt: skip
+    check_backend(record.provider, record.properties)
+    if record.provider in SOURCED:
+        SOURCES.of(ctx.services).check(record.provider, record.properties)
+        await SOURCES.of(ctx.services).try_out(record.provider, record.properties)
+    else:
+        await _reach(ctx, record.properties)
+
+
+async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: Edits) -> None:
+    """Find out whether a catalog works, or would with edits that are not kept. Raises as `catalog_test`."""
+    if edits.name is not None:
+        check_catalog_name(edits.name)
+    check_unmasked(edits.sets)
+    action = Action.CATALOG_LOAD if edits == Edits() else Action.CATALOG_ALTER
+
+    def read(scene: Scene) -> tuple[CatalogRecord, int]:
+        scene.require(action, scene.settled.outer)
+        scene.require_in_use()
+        return scene.catalog_record, scene.catalog.id
+
+    record, catalog_id = await ctx.read(Scope(metalake, name), read)
+    record = replace(record, properties=ctx.services.defaults.storages.keys.opened(record.properties))
+    properties = edits.over(record.properties)
+    if record.provider in SOURCED:
+        _refuse_other_address(record, properties, edits=edits)
+        SOURCES.of(ctx.services).check(record.provider, properties)
+        await SOURCES.of(ctx.services).try_out(record.provider, properties)
+        return
+    check_edited_backend(record.provider, properties, edited=edits.sets)
+    check_storage(properties, ctx.services.defaults, metalake=metalake, catalog_id=catalog_id)
+    await _reach(ctx, properties)
+
+
+def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], *, edits: Edits) -> None:
+    """Refuse to show a secret at another address to who does not know it: it is said again with that. Raises BadRequest."""
+    moved = sorted(key for key in _ADDRESSES if properties.get(key) != record.properties.get(key))
+    kept = sorted(key for key in properties if is_secret(key) and key not in edits.sets)
+    if moved and kept:
+        raise BadRequest(
+            f"Property {moved[0]} says to whom this server shows {', '.join(kept)}: change it together with that, saying the secret again"
+        )
+
+
+async def _reach(ctx: Context, properties: Mapping[str, str]) -> None:
+    """Ask the warehouse's store for a file that is not there: an answer of any kind is a connection."""
+    warehouse = properties.get(WAREHOUSE) or ctx.services.defaults.warehouse
+    await ctx.services.files.exists(
+        f"{warehouse.rstrip('/')}/{uuid4().hex}", ctx.services.defaults.storages.usable(properties)
+    )
+
+
+async def catalog_create(
+    ctx: Context, *, metalake: str, name: str, catalog_type: str | None, provider: str | None, comment: str | None,
+    properties: dict[str, str],
+) -> Node:  # fmt: skip
+    """Make a catalog; its maker owns it. Raises AlreadyExists, BadRequest, Forbidden."""
+    checked = catalog_check(
+        name=name, catalog_type=catalog_type, provider=provider, properties=properties,
+        defaults=ctx.services.defaults, metalake=metalake,
+    )  # fmt: skip
+    check_backend(checked.provider, properties)
+    defaults = ctx.services.defaults
+    sealed = defaults.storages.keys.sealed(properties)
+    record = replace(checked, comment=comment, properties=sealed)
+
+    def decide(scene: Scene) -> Permit[CatalogCreate]:
+        scene.require_in_use()
+        decision = scene.require(Action.CATALOG_CREATE, scene.settled.outer)
+        if record.provider in SOURCED:
+            SOURCES.of(ctx.services).check(record.provider, properties)
+        if need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.zone) is not None:
+            raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
+        return scene.permit(CatalogCreate(scene.metalake, name, record, scene.maker_id, defaults.warehouse), decision)
+
+    return catalog_shown(await ctx.write(Scope(metalake), decide, catalog_insert), may_alter=True)
+
+
+def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
+    """Insert the catalog with its clock and owner."""
+    command = permit.command
+    if not tx.nodes.is_alive(command.metalake.id):
+        tx.stale()
+    catalog_id = tx.next_id()
+    tx.new_zone(catalog_id)
+    made = tx.nodes.create(
+        kind=Kind.CATALOG, space="catalog", name=command.name, parent_id=command.metalake.id,
+        zone=command.metalake.id, record=command.record, owner_id=command.owner_id, node_id=catalog_id,
+    )  # fmt: skip
+    catalog_places_take(tx, catalog_id, record=command.record, warehouse=command.warehouse)
+    return made
+
+
+async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits) -> Node:
+    """Rename a catalog, change its comment or properties."""
+    if edits.name is not None:
+        check_catalog_name(edits.name)
+    check_unmasked(edits.sets)
+    check_nested(edits.sets)
+    check_scan_mode(edits.sets)
+    defaults = ctx.services.defaults
+
+    def decide(scene: Scene) -> Permit[CatalogAlter]:
+        decision = scene.require(Action.CATALOG_ALTER, scene.settled.outer)
+        scene.require_in_use()
+        record = scene.catalog_record
+        _check_edited(record, edits, defaults=defaults, metalake=metalake, catalog_id=scene.catalog.id)
+        if is_sourced(scene):
+            record = replace(record, properties=defaults.storages.keys.opened(record.properties))
+            properties = edits.over(record.properties)
+            SOURCES.of(ctx.services).check(record.provider, properties)
+            _refuse_other_address(record, properties, edits=edits)
+        command = CatalogAlter(
+            scene.catalog,
+            edits,
+            separator=defaults.separator,
+            keys=defaults.storages.keys,
+            warehouse=defaults.warehouse,
+        )
+        return scene.permit(command, decision, zone=scene.metalake.id)
+
+    return catalog_shown(await ctx.write(Scope(metalake, name), decide, catalog_update), may_alter=True)
+
+
+def _check_edited(record: CatalogRecord, edits: Edits, *, defaults: Defaults, metalake: str, catalog_id: int) -> None:
+    """Refuse edits that say wrongly where files are and how they are reached; where a storage is named, all that stands beside it. Raises BadRequest."""
+    after = edits.over(record.properties)
+    check_edited_backend(record.provider, after, edited=edits.sets)
+    sets = after if STORAGE in after else dict(edits.sets)
+    check_storage(sets, defaults, metalake=metalake, provider=record.provider, catalog_id=catalog_id)
+
+
+async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool) -> Node:
+    """Enable or disable a catalog; again is fine."""
+
+    def decide(scene: Scene) -> Permit[CatalogAlter]:
+        decision = scene.require(Action.CATALOG_ENABLE, scene.settled.outer)
+        return scene.permit(CatalogAlter(scene.catalog, Edits(), in_use), decision, zone=scene.metalake.id)
+
+    return await ctx.write(Scope(metalake, name), decide, catalog_update)
+
+
+def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
+    """Write the catalog's new record, then its new name."""
+    command = permit.command
+    held = tx.nodes.confirm(command.catalog)
+    record = cast("CatalogRecord", held.record)
+    in_use = record.in_use if command.in_use is None else command.in_use
+    changed = replace(
+        record,
+        comment=command.edits.comment_over(record.comment),
+        properties=command.keys.sealed(command.edits.over(record.properties)),
+        in_use=in_use,
+    )
+    refuse_change(tx, held, before=nests(record), after=nests(changed), separator=command.separator)
+    if command.warehouse:
+        catalog_places_take(tx, held.id, record=changed, warehouse=command.warehouse)
+    tx.nodes.write_record(held, changed, moves_access=True)  # its roots and state are part of every decision below it
+    if command.edits.name is not None and command.edits.name != held.name:
+        tx.nodes.move(held, parent_id=held.parent_id, name=command.edits.name, moves_access=True)
+    return tx.nodes.by_id(held.id)
+
+
+async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool) -> None:
+    """Drop a catalog. Raises NotFound, InUse while it is enabled, NotEmpty while it has namespaces (unless forced)."""
+
+    def decide(scene: Scene) -> Permit[CatalogDrop]:
+        decision = scene.require(Action.CATALOG_DROP, scene.settled.outer)
+        return scene.permit(CatalogDrop(scene.catalog, force), decision, zone=scene.metalake.id)
+
+    await ctx.write(Scope(metalake, name), decide, catalog_delete)
+
+
+def catalog_delete(tx: Tx, permit: Permit[CatalogDrop]) -> None:
+    """Drop the catalog's node; whatever hung below it can be reached no more."""
+    held = tx.nodes.confirm(permit.command.catalog)
+    if not permit.command.force:
+        if cast("CatalogRecord", held.record).in_use and not permit.command.in_use_too:
+            raise InUse(f"Catalog {held.name} is enabled: disable it first, or force the drop", kind="catalog")
+        if cast("CatalogRecord", held.record).provider not in SOURCED:  # there only shadows are in it
+            tx.nodes.require_empty(held, ", or force the drop")
+    tx.places.clear_roots(held.id)
+    tx.nodes.drop(held)

@@ -1,0 +1,78 @@
+"""The files of a managed fileset that was dropped for good: deleted by a task, unless another fileset or a table lies at, above or below its place.
+
+May import the rooms below. From the transaction that lets go of the fileset until the task has ended, its places are going: no fileset is made there meanwhile. As with
+tables, nothing is deleted but what lies below its own location and within its catalog's roots, and no link is followed out of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.files import store_for
+from limnos.services.storage.place_claims import key_of, places_delete, rivals_of
+from limnos.services.storage.purges import KEPT, Purge, PurgePayload, place_known, place_purged
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limnos.services.request.places import Place
+    from limnos.services.storage.work import Work
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.purge")
+FILESET_PURGE: Final = "purge-fileset"
+
+
+class FilesetPurgePayload(msgspec.Struct):
+    """What the drop left: the fileset's id, its catalog and its locations."""
+
+    catalog: int
+    fileset: int
+    locations: tuple[str, ...]
+
+
+def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
+    """Leave the task that deletes a fileset's files, in the transaction that lets go of it."""
+    locations = tx.fileset_places.begin(fileset)
+    if locations:
+        places_delete(tx, fileset)
+        payload = FilesetPurgePayload(catalog, fileset, tuple(locations))
+        tx.tasks.create(FILESET_PURGE, msgspec.json.encode(payload).decode())
+
+
+async def fileset_purge_run(work: Work, payload: FilesetPurgePayload) -> str | None:
+    """Delete a dropped fileset's files; returns what was kept and why, None when nothing was."""
+    place = await place_known(work, payload.catalog)
+    told: list[str] = []
+    for at in payload.locations:
+        result, is_reached = (KEPT, False) if place is None else await _purge(work, payload, location=at, place=place)
+        told.append(result)
+        await place_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=is_reached)
+    await work.submit(lambda tx: tx.fileset_places.clear(payload.fileset))
+    return "; ".join(dict.fromkeys(filter(None, told))) or None
+
+
+async def _purge(work: Work, payload: FilesetPurgePayload, *, location: str, place: Place) -> tuple[str, bool]:
+    """Delete the files at one location; returns what was kept and why, and whether something was there before."""
+    rivals = await work.submit(lambda tx: rivals_of(tx, location, but=payload.fileset))
+    if rivals:
+        log.warning("files of a dropped fileset are kept", task=work.task_id, location=location, rivals=rivals[:10])
+        return f"kept everything at {location}: another fileset or a table lies at {rivals[0]}", False
+    told = PurgePayload(metadata_location=location, catalog=payload.catalog, roots=place.roots, location=location)
+    done = await work.apart(FilesetPurge(told, place.catalog.properties, rivals=(), allowed=place.allowed).run)
+    log.info("purged", task=work.task_id, location=location, files=done.deleted)
+    if not done.kept:
+        return "", done.is_reached
+    kept = f"kept {done.kept}, as they are not the fileset's own: {', '.join(done.kept_first)}"
+    return f"deleted {done.deleted} files at {location}; {kept}", done.is_reached
+
+
+class FilesetPurge(Purge):
+    """A purge whose files are all that lie below a place."""
+
+    def _files(self) -> Iterator[str]:
+        location = self.payload.metadata_location
+        yield from store_for(location, self.properties).below(location)

@@ -1,0 +1,262 @@
+"""Models and their versions: link, list, load, alter, delete, and which of its URIs a version is read from.
+
+May import the rooms below. Knows no wire format. A model itself is made, altered and dropped as what is in `services.lookup.leaves`. Its versions are
+rows that no decision rests on: who may is decided on the model, and then they are read from the store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.versions import UNKNOWN_URI, ModelVersion, Which
+from limnos.names.iceberg import render
+from limnos.services.lookup.leaves import leaf_find, leaf_load
+from limnos.services.request.properties import Edits
+from limnos.store.models import model_numbers_read, model_version_read, model_versions_read
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.model.permits import Permit
+    from limnos.model.records import ModelRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene, Scope
+    from limnos.store.tx import Tx
+
+DEFAULT_URI: Final = "default-uri-name"
+"""The property, of a version, a model or a catalog, that names the URI which is meant when nobody names one."""
+NAME_MAX: Final = 256
+"""The longest alias and the longest name of a URI, in characters."""
+
+
+class VersionEdits(msgspec.Struct, frozen=True):
+    """What to change of a version: comment and properties, its URIs by their names, its aliases."""
+
+    edits: Edits = Edits()
+    adds: Mapping[str, str] = msgspec.field(default_factory=dict)
+    updates: Mapping[str, str] = msgspec.field(default_factory=dict)
+    removes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    unnames: tuple[str, ...] = ()
+
+
+class VersionLink(msgspec.Struct, frozen=True):
+    """Give a model another version; its number is given then."""
+
+    model: Node
+    version: ModelVersion
+
+
+class VersionAlter(msgspec.Struct, frozen=True):
+    """Change a version of a model."""
+
+    model: Node
+    path: Levels
+    which: Which
+    edits: VersionEdits
+
+
+class VersionDelete(msgspec.Struct, frozen=True):
+    """Delete a version of a model, and its aliases."""
+
+    model: Node
+    path: Levels
+    which: Which
+
+
+def told(path: Levels, which: Which) -> str:
+    """A version as messages have it."""
+    return f"{'alias' if which.is_alias else 'version'} {which.text} of model {render(path)}"
+
+
+def _missing(path: Levels, which: Which) -> NotFound:
+    return NotFound(f"Model version does not exist: {told(path, which)}", kind="model_version")
+
+
+async def version_numbers(ctx: Context, scope: Scope, *, path: Levels) -> list[int]:
+    """Return the numbers of a model's versions. Raises NotFound, Forbidden."""
+    model = await ctx.read(scope, lambda scene: leaf_load(scene, path, kind=Kind.MODEL))
+    return await ctx.look_up(lambda: model_numbers_read(model.id))
+
+
+async def versions_list(ctx: Context, scope: Scope, *, path: Levels) -> list[ModelVersion]:
+    """Return a model's versions, by number. Raises NotFound, Forbidden."""
+    model = await ctx.read(scope, lambda scene: leaf_load(scene, path, kind=Kind.MODEL))
+    return await ctx.look_up(lambda: model_versions_read(model.id))
+
+
+async def version_load(ctx: Context, scope: Scope, *, path: Levels, which: Which) -> ModelVersion:
+    """Return a version of a model. Raises NotFound for either, Forbidden."""
+    model = await ctx.read(scope, lambda scene: leaf_load(scene, path, kind=Kind.MODEL))
+    return await _version_of(ctx, model, path=path, which=which)
+
+
+async def _version_of(ctx: Context, model: Node, *, path: Levels, which: Which) -> ModelVersion:
+    found = await ctx.look_up(lambda: model_version_read(model.id, which))
+    if found is None:
+        raise _missing(path, which)
+    return found
+
+
+async def version_uri(ctx: Context, scope: Scope, *, path: Levels, which: Which, name: str | None) -> str:
+    """Return a URI of a version: the one that is named, else the default one, else the only one.
+
+    Raises NotFound for a name that the version does not have, BadRequest where none of several is meant.
+    """
+
+    def read(scene: Scene) -> tuple[Node, str | None]:
+        model = leaf_load(scene, path, kind=Kind.MODEL)
+        record = cast("ModelRecord", model.record)
+        return model, record.properties.get(DEFAULT_URI) or scene.catalog_record.properties.get(DEFAULT_URI)
+
+    model, default = await ctx.read(scope, read)
+    found = await _version_of(ctx, model, path=path, which=which)
+    wanted = name or found.properties.get(DEFAULT_URI) or default
+    if wanted is None:
+        if len(found.uris) > 1:
+            names = ", ".join(found.uris)
+            raise BadRequest(f"{told(path, which)} has several URIs: name one of {names}, or set {DEFAULT_URI}")
+        wanted = next(iter(found.uris))
+    if wanted not in found.uris:
+        raise NotFound(f"URI {wanted} does not exist in {told(path, which)}", kind="model_version_uri")
+    return found.uris[wanted]
+
+
+async def version_link(
+    ctx: Context, scope: Scope, *, path: Levels, uris: Mapping[str, str], aliases: tuple[str, ...], comment: str | None,
+    properties: Mapping[str, str],
+) -> int:  # fmt: skip
+    """Give a model another version and return its number. Raises NotFound, AlreadyExists for an alias, Forbidden, BadRequest."""
+    if not uris:
+        raise BadRequest("A version has at least one URI: give uri or uris")
+    for uri_name, uri in uris.items():
+        _check(uri_name, "The name of a URI")
+        _check_uri(uri)
+    version = ModelVersion(0, comment, properties, uris, _checked(aliases))
+
+    def decide(scene: Scene) -> Permit[VersionLink]:
+        found = leaf_find(scene, path, kind=Kind.MODEL, action=Action.MODEL_LINK)
+        return scene.permit(VersionLink(found.entity, version), found.decision)
+
+    return await ctx.write(scope, decide, version_insert)
+
+
+def _checked(aliases: tuple[str, ...]) -> tuple[str, ...]:
+    for alias in aliases:
+        _check(alias, "An alias")
+    return tuple(dict.fromkeys(aliases))
+
+
+def _check(name: str, what: str) -> None:
+    if not name.strip() or len(name) > NAME_MAX:
+        raise BadRequest(f"{what} is empty or longer than {NAME_MAX} characters")
+
+
+def _check_uri(uri: str) -> None:
+    if not uri.strip():
+        raise BadRequest("A URI is empty: say where the version lies")
+
+
+def version_insert(tx: Tx, permit: Permit[VersionLink]) -> int:
+    """Insert the version under the next number, which is never given again."""
+    held = tx.nodes.confirm(permit.command.model)
+    record = cast("ModelRecord", held.record)
+    number = record.next_version
+    tx.nodes.write_record(held, replace(record, next_version=number + 1))
+    version = msgspec.structs.replace(permit.command.version, version=number)
+    taken = tx.models.insert(held.id, version)
+    if taken is not None:
+        raise _taken(taken, held)
+    return number
+
+
+def _taken(alias: str, model: Node) -> AlreadyExists:
+    return AlreadyExists(f"Alias {alias} of model {model.name} leads to another version already", kind="alias")
+
+
+async def version_alter(ctx: Context, scope: Scope, *, path: Levels, which: Which, edits: VersionEdits) -> ModelVersion:
+    """Change a version of a model. Raises NotFound, AlreadyExists, Forbidden, BadRequest."""
+    checked = msgspec.structs.replace(edits, names=_checked(edits.names))
+    for uri_name, uri in (*edits.adds.items(), *edits.updates.items()):
+        _check(uri_name, "The name of a URI")
+        _check_uri(uri)
+
+    def decide(scene: Scene) -> Permit[VersionAlter]:
+        found = leaf_find(scene, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
+        return scene.permit(VersionAlter(found.entity, path, which, checked), found.decision)
+
+    return await ctx.write(scope, decide, version_update)
+
+
+def version_update(tx: Tx, permit: Permit[VersionAlter]) -> ModelVersion:
+    """Write the edited version, and its aliases; the model counts as changed."""
+    command, edits = permit.command, permit.command.edits
+    held = tx.nodes.confirm(command.model)
+    found = tx.models.read(held.id, command.which)
+    if found is None:
+        raise _missing(command.path, command.which)
+    changed = msgspec.structs.replace(
+        found, comment=edits.edits.comment_over(found.comment), properties=edits.edits.over(found.properties),
+        uris=_uris_over(found.uris, edits),
+    )  # fmt: skip
+    tx.models.update(held.id, changed)
+    tx.models.unname(held.id, found.version, aliases=edits.unnames)
+    taken = tx.models.name(held.id, found.version, aliases=edits.names)
+    if taken is not None:
+        raise _taken(taken, held)
+    tx.nodes.write_record(held, held.record)
+    again = tx.models.at(held.id, found.version)
+    return changed if again is None else again
+
+
+def _uris_over(uris: Mapping[str, str], edits: VersionEdits) -> dict[str, str]:
+    """Return URIs with edits applied. Raises BadRequest for a name that is there, or is not, against what is asked, and for none left."""
+    kept = dict(uris)
+    for name in edits.removes:
+        if kept.pop(name, None) is None:
+            raise BadRequest(f"The version has no URI {name} to remove: it has {', '.join(uris)}")
+    for name, uri in edits.updates.items():
+        if name not in kept:
+            raise BadRequest(f"The version has no URI {name} to change: it has {', '.join(kept)}; add it instead")
+        kept[name] = uri
+    for name, uri in edits.adds.items():
+        if name in kept:
+            raise BadRequest(f"The version has a URI {name} already: change it instead")
+        kept[name] = uri
+    if not kept:
+        raise BadRequest("A version has at least one URI: delete the version instead")
+    return kept
+
+
+async def version_delete(ctx: Context, scope: Scope, *, path: Levels, which: Which) -> None:
+    """Delete a version of a model, and its aliases. Raises NotFound, Forbidden."""
+
+    def decide(scene: Scene) -> Permit[VersionDelete]:
+        found = leaf_find(scene, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
+        return scene.permit(VersionDelete(found.entity, path, which), found.decision)
+
+    await ctx.write(scope, decide, version_remove)
+
+
+def version_remove(tx: Tx, permit: Permit[VersionDelete]) -> None:
+    """Delete the version; the model counts as changed."""
+    command = permit.command
+    held = tx.nodes.confirm(command.model)
+    found = tx.models.read(held.id, command.which)
+    if found is None:
+        raise _missing(command.path, command.which)
+    tx.models.delete(held.id, found.version)
+    tx.nodes.write_record(held, held.record)
+
+
+def uris_of(uri: str | None, uris: Mapping[str, str] | None, *, name: str | None = None) -> dict[str, str]:
+    """Put together the URIs of a request: one without a name is called `unknown`."""
+    return {**({} if uri is None else {name or UNKNOWN_URI: uri}), **(uris or {})}

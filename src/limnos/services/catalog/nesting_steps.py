@@ -1,0 +1,360 @@
+"""Steps of changing the names of a catalog's namespaces, inside their transactions: each a batch that also writes how far it is.
+
+May import the rooms below. Which caller may ask for a step is decided in `nesting`; here are the states that a change goes through, and what a
+batch does in each. Namespaces are found by id: what somebody else has renamed, moved or dropped meanwhile is left as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+
+import msgspec
+
+from limnos.model.entities import Node
+from limnos.model.errors import BadRequest, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.records import BLANK_NAMESPACE, CatalogRecord
+from limnos.names.errors import InvalidName
+from limnos.names.parts import PART_BYTES_MAX, check_part, check_some_levels, quoted
+from limnos.services.lookup.nested import NESTED, nests, refuse_change, taken
+from limnos.store.nesting import LEFT, PLANNED, RENAMED, Change
+from limnos.store.nesting import NESTED as ON_PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.model.permits import Permit
+    from limnos.names.parts import Levels
+    from limnos.store.nesting import Migration
+    from limnos.store.tx import Tx
+
+BATCH: Final = 500
+"""Names that one transaction changes."""
+NUMBER_BYTES: Final = 12
+SWITCHES: Final = ("switching", "unswitching")
+"""States in which the catalog's own record is written next, which is on the metalake's clock."""
+_RESTS: Final = ("planned", "migrated")
+"""States in which nothing is under way."""
+
+
+class Goal(NamedTuple):
+    """What names can come to: at rest in `end`, by way of states that begin with `entry`, which can be entered after some."""
+
+    end: str
+    entry: str | None
+    after: tuple[str, ...]
+    way: tuple[str, ...]
+
+    def leads(self, migration: Migration) -> bool:
+        """Say whether what is under way leads there; names that came meanwhile are planned on the way."""
+        return migration.state in self.way or (
+            migration.state == "planning" and migration.goes_on == (self.end == "migrated")
+        )
+
+
+GOALS: Final[Mapping[str, Goal]] = {
+    "planned": Goal("planned", None, (), ()),
+    "migrated": Goal("migrated", "renaming", ("planned",), ("renaming", "switching", "nesting")),
+    "undone": Goal(
+        "planned",
+        "unnesting",
+        ("renaming", "switching", "nesting", "migrated"),
+        ("unnesting", "unswitching", "unrenaming"),
+    ),
+}
+
+
+class NestingStep(msgspec.Struct, frozen=True):
+    """Do the next batch towards a goal. `separator` is the server's; `owner_id` owns parents that are made."""
+
+    catalog: Node
+    to: str
+    space: str
+    owner_id: int | None
+    separator: str
+
+
+class NestingBegin(msgspec.Struct, frozen=True):
+    """Plan what becomes of names that hold a separator."""
+
+    step: NestingStep
+    separator: str
+    replacement: str
+    nests: bool
+
+
+class NestingEnd(msgspec.Struct, frozen=True):
+    """Forget the plan and what could be undone by it."""
+
+    catalog: Node
+
+
+class Progress(NamedTuple):
+    """A change of names: how many there are, and how many have another name, lie on their path, were left as they are."""
+
+    migration: Migration
+    total: int
+    renamed: int
+    nested: int
+    left: int
+
+    def is_done(self, to: str) -> bool:
+        """Say whether names have come to a goal."""
+        return self.migration.state == GOALS[to].end
+
+
+def progress_of(migration: Migration, counts: Mapping[int, int]) -> Progress:
+    """Say how far a change is, from the number of names at each step."""
+    renamed, nested, left = (counts.get(step, 0) for step in (RENAMED, ON_PATH, LEFT))
+    return Progress(migration, sum(counts.values()), renamed, nested, left)
+
+
+def no_plan(catalog: Node) -> NotFound:
+    """Say that nothing is planned, and how to plan."""
+    return NotFound(
+        f"No change of names is planned for catalog {catalog.name}: plan one with 'limnos names plan {catalog.name}'",
+        kind="name change",
+    )
+
+
+def nesting_begin(tx: Tx, permit: Permit[NestingBegin]) -> Progress:
+    """Begin a plan, with its first batch."""
+    command = permit.command
+    held = tx.nodes.confirm(command.step.catalog)
+    found = tx.nesting.read(held.id)
+    if found is not None and (found.state not in ("planned", "planning") or found.goes_on):
+        raise BadRequest(
+            f"Names of catalog {held.name} were changed or are being changed ({found.state}): first undo that with 'limnos names "
+            f"undo {held.name}', or let it stand with 'limnos names confirm {held.name}'"
+        )
+    tx.nesting.begin(held.id, separator=command.separator, replacement=command.replacement, nests=command.nests)
+    return nesting_batch(tx, permit.about(command.step))
+
+
+def nesting_end(tx: Tx, permit: Permit[NestingEnd]) -> None:
+    """Forget the plan, if nothing is under way."""
+    held = tx.nodes.confirm(permit.command.catalog)
+    found = tx.nesting.read(held.id)
+    if found is None:
+        raise no_plan(held)
+    if found.state not in (*_RESTS, "planning") or found.goes_on:
+        raise BadRequest(
+            f"Names of catalog {held.name} are being changed ({found.state}): let it come to its end with 'limnos names migrate "
+            f"{held.name}', or undo it"
+        )
+    tx.nesting.end(held.id)
+
+
+def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> Progress:
+    """Do one batch on the way to the goal, and write how far it is."""
+    command = permit.command
+    held = tx.nodes.confirm(command.catalog)
+    found = _entered(tx, held, command=command)
+    if found.state in _BATCHES and found.state != GOALS[command.to].end:
+        _BATCHES[found.state](tx, found, command=command)
+    return _reached(tx, held)
+
+
+def nesting_switch(tx: Tx, permit: Permit[NestingStep]) -> Progress:
+    """Have the catalog's namespaces nest, or nest no more; names that have come meanwhile are planned first."""
+    command = permit.command
+    held = tx.nodes.confirm(command.catalog)
+    found = _entered(tx, held, command=command)
+    if found.state in SWITCHES:  # another caller may have been faster
+        _switch(tx, held, command=command, migration=found)
+    return _reached(tx, held)
+
+
+def _entered(tx: Tx, held: Node, *, command: NestingStep) -> Migration:
+    """Return the change of names as it is on the way to the goal. Raises NotFound, BadRequest where there is no way."""
+    found = tx.nesting.read(held.id)
+    if found is None:
+        raise no_plan(held)
+    goal = GOALS[command.to]
+    if goal.entry is not None and found.state in goal.after:
+        if command.to == "undone":
+            _refuse_unspellable(held, found, separator=command.separator)
+        tx.nesting.enter(held.id, goal.entry)
+        return found._replace(state=goal.entry)
+    if found.state != goal.end and not goal.leads(found):
+        raise BadRequest(
+            f"Names of catalog {held.name} cannot be {command.to} now: their change is {found.state}. See 'limnos names show "
+            f"{held.name}'"
+        )
+    return found
+
+
+def _refuse_unspellable(held: Node, migration: Migration, *, separator: str) -> None:
+    """Refuse to give back names that hold the separator where namespaces nest and the server goes by it by now."""
+    if nests(cast("CatalogRecord", held.record)) and not migration.nests and migration.separator == separator:
+        raise BadRequest(
+            f"The old names hold {quoted(separator)}, by which this server separates names now: they would read as several. "
+            "Start it with another separator to undo this"
+        )
+
+
+def _reached(tx: Tx, held: Node) -> Progress:
+    found = tx.nesting.read(held.id)
+    if found is None:
+        raise no_plan(held)
+    return progress_of(found, tx.nesting.counts(held.id))
+
+
+def _switch(tx: Tx, held: Node, *, command: NestingStep, migration: Migration) -> None:
+    record = cast("CatalogRecord", held.record)
+    after = migration.state == "switching"
+    come = tx.nesting.conflicts(held.id, command.separator, after=0, limit=1) if after else []
+    if come and command.separator != migration.separator:
+        raise taken(held.name, command.separator, names=[each.name for each in come])
+    if come:
+        tx.nesting.enter(held.id, "planning", goes_on=True)
+        return
+    refuse_change(tx, held, before=nests(record), after=after, separator=command.separator)
+    properties = {**record.properties, NESTED: "true" if after else "false"}
+    tx.nodes.write_record(held, replace(record, properties=properties), moves_access=True)
+    tx.nesting.enter(held.id, "nesting" if after else "unrenaming")
+
+
+def _plan(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
+    catalog = command.catalog
+    found = tx.nesting.conflicts(catalog.id, migration.separator, after=migration.planned_to, limit=BATCH)
+    for each in found:
+        path = _path(each.name, migration.separator) if migration.nests and each.parent_id == catalog.id else None
+        wanted = _shortened(each.name.replace(migration.separator, migration.replacement))
+        name = _free_name(tx, command, node_id=each.node_id, parent_id=each.parent_id, wanted=wanted)
+        tx.nesting.add(catalog.id, each, new_name=name, path=path)
+    if len(found) == BATCH:
+        tx.nesting.enter(catalog.id, "planning", goes_on=migration.goes_on, planned_to=found[-1].node_id)
+    else:
+        tx.nesting.enter(catalog.id, "renaming" if migration.goes_on else "planned")
+
+
+def _shortened(name: str) -> str:
+    """Return a name with room for a number behind it."""
+    return name.encode()[: PART_BYTES_MAX - NUMBER_BYTES].decode(errors="ignore")
+
+
+def _path(name: str, separator: str) -> Levels | None:
+    """Return what a name says where namespaces nest; None when that is no name of several parts."""
+    parts = name.split(separator)
+    try:
+        return check_some_levels([check_part(part) for part in parts])
+    except InvalidName:
+        return None
+
+
+def _free_name(tx: Tx, command: NestingStep, *, node_id: int, parent_id: int, wanted: str) -> str:
+    """Return a name that nothing has in a place nor is to have: the one that is wanted, else with a number behind it."""
+    name, number = wanted, 1
+    while tx.nesting.is_taken(command.catalog.id, node_id, parent_id=parent_id, space=command.space, name=name):
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+def _rename(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
+    rows = tx.nesting.changes(command.catalog.id, step=PLANNED, limit=BATCH)
+    for row in rows:
+        node = _live(tx, row, name=row.old_name, parent_id=row.parent_id)
+        if node is None:
+            tx.nesting.put(command.catalog.id, row._replace(step=LEFT))
+            continue
+        name = _free_name(tx, command, node_id=row.node_id, parent_id=row.parent_id, wanted=row.new_name)
+        tx.nodes.move(node, parent_id=row.parent_id, name=name, moves_access=True)
+        tx.nesting.put(command.catalog.id, row._replace(step=RENAMED, new_name=name))
+    if len(rows) < BATCH:
+        tx.nesting.enter(command.catalog.id, "switching" if migration.nests else "migrated")
+
+
+def _nest(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
+    del migration
+    rows = tx.nesting.changes(command.catalog.id, step=RENAMED, limit=BATCH, with_path=True)
+    for row in rows:
+        node = _live(tx, row, name=row.new_name, parent_id=row.parent_id)
+        if node is None:
+            tx.nesting.put(command.catalog.id, row._replace(step=LEFT))
+            continue
+        into = _place(tx, cast("Levels", row.path), command=command)
+        if into is None:  # something else has the name, there or on the way: it keeps the one it has
+            tx.nesting.put(command.catalog.id, row._replace(step=ON_PATH, into_id=row.parent_id))
+            continue
+        tx.nodes.move(node, parent_id=into, name=cast("Levels", row.path)[-1], moves_access=True)
+        tx.nesting.put(command.catalog.id, row._replace(step=ON_PATH, into_id=into))
+    if len(rows) < BATCH:
+        tx.nesting.enter(command.catalog.id, "migrated")
+
+
+def _place(tx: Tx, path: Levels, *, command: NestingStep) -> int | None:
+    """Return what a path's last name goes into, with missing parents made; None when something else is in the way."""
+    at = command.catalog.id
+    for depth, name in enumerate(path, 1):
+        found = tx.nodes.find(at, command.space, name)
+        if depth == len(path):
+            return at if found is None else None
+        if found is not None and found.kind is not Kind.NAMESPACE:
+            return None
+        if found is None:
+            found = tx.nodes.create(
+                kind=Kind.NAMESPACE, space=command.space, name=name, parent_id=at, zone=command.catalog.id,
+                record=BLANK_NAMESPACE, implicit=True, owner_id=command.owner_id,
+            )  # fmt: skip
+        at = found.id
+    return None
+
+
+def _unnest(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
+    rows = tx.nesting.changes(command.catalog.id, step=ON_PATH, limit=BATCH)
+    for row in rows:
+        node = _live(tx, row, name=None, parent_id=cast("int", row.into_id))
+        if node is None:
+            tx.nesting.put(command.catalog.id, row._replace(step=LEFT))
+            continue
+        name = row.new_name
+        if node.parent_id != row.parent_id:
+            name = _free_name(tx, command, node_id=row.node_id, parent_id=row.parent_id, wanted=row.new_name)
+            tx.nodes.move(node, parent_id=row.parent_id, name=name, moves_access=True)
+            _drop_empty(tx, node.parent_id, catalog_id=command.catalog.id)
+        tx.nesting.put(command.catalog.id, row._replace(step=RENAMED, new_name=name, into_id=None))
+    if len(rows) < BATCH:
+        tx.nesting.enter(command.catalog.id, "unswitching" if migration.nests else "unrenaming")
+
+
+def _drop_empty(tx: Tx, node_id: int, *, catalog_id: int) -> None:
+    """Drop parents that were made for what lay in them, once nothing does."""
+    while node_id != catalog_id:
+        node = tx.nodes.by_id(node_id)
+        if not node.implicit or tx.nodes.children(node_id, limit=1):
+            return
+        tx.nodes.drop(node)
+        node_id = node.parent_id
+
+
+def _unrename(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
+    del migration
+    rows = tx.nesting.changes(command.catalog.id, step=RENAMED, limit=BATCH)
+    for row in rows:
+        node = _live(tx, row, name=row.new_name, parent_id=row.parent_id)
+        if node is None or tx.nodes.find(row.parent_id, command.space, row.old_name) is not None:
+            tx.nesting.put(command.catalog.id, row._replace(step=LEFT))
+            continue
+        tx.nodes.move(node, parent_id=row.parent_id, name=row.old_name, moves_access=True)
+        tx.nesting.put(command.catalog.id, row._replace(step=PLANNED))
+    if len(rows) < BATCH:
+        tx.nesting.enter(command.catalog.id, "planned")
+
+
+class _Batch(Protocol):
+    def __call__(self, tx: Tx, migration: Migration, *, command: NestingStep) -> None: ...
+
+
+_BATCHES: Final[Mapping[str, _Batch]] = {
+    "planning": _plan, "renaming": _rename, "nesting": _nest, "unnesting": _unnest, "unrenaming": _unrename,
+}  # fmt: skip
+
+
+def _live(tx: Tx, row: Change, *, name: str | None, parent_id: int) -> Node | None:
+    """Return the namespace of a change if it is where the change has left it; any name will do for None."""
+    node = tx.nodes.live(row.node_id)
+    is_there = node is not None and node.parent_id == parent_id and name in (None, node.name)
+    return node if is_there else None

@@ -1,0 +1,332 @@
+"""Tables, whatever their format: find, load, list, decide on a new one, drop, rename and move.
+
+May import the rooms below. Knows no wire format and no table format: how Iceberg makes a table is in
+`services.iceberg.tables`. A missing table answers NotFound to whoever could load it if it were there, or works with
+tables or views beside it; Forbidden to everyone else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Document, Node
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.places import PlaceKind
+from limnos.model.records import BLANK_TABLE, TableRecord
+from limnos.names.iceberg import render
+from limnos.names.parts import check_levels
+from limnos.services.catalog.namespaces import parent_of
+from limnos.services.lookup.lending import Thing, look_up_through
+from limnos.services.request.pages import EVERY, NO_PAGE, Asked, Page, page_of
+from limnos.services.request.places import Place, place_of
+from limnos.services.request.table_formats import (
+    ICEBERG,
+    format_of,
+    least_levels,
+    of_other_format,
+    refuse_federated,
+    refuse_sourced,
+    require_format,
+)
+from limnos.services.storage.homes import given
+from limnos.services.storage.place_claims import place_take, places_delete, places_release, places_take
+from limnos.services.storage.purges import PURGE
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.lookup.lending import Through
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Found, Scene, Scope
+    from limnos.store.tx import Tx
+
+_TABLE, _MAY_PROBE = Kind.TABLE, Action.TABLE_MAY_PROBE
+_EXISTS, _LOAD = Action.TABLE_EXISTS, Action.TABLE_LOAD
+"""Names of their own: to take one from its enum costs a tenth of a microsecond, and these are asked for most."""
+
+
+class TableCreate(msgspec.Struct, frozen=True):
+    """Make a table with its document."""
+
+    namespace: Node
+    name: str
+    space: str
+    document: Document
+    owner_id: int | None
+    record: TableRecord = BLANK_TABLE
+    data_paths: tuple[str, ...] = ()
+    """Locations outside its own to which its properties send writers."""
+
+
+class TableDrop(msgspec.Struct, frozen=True):
+    """Drop a table; with `purge` a task that deletes its files commits with it, else it can be brought back for `keep_ms`."""
+
+    table: Node
+    purge: str | None
+    keep_ms: int = 0
+
+
+class TableMove(msgspec.Struct, frozen=True):
+    """Give a table another name, or another namespace."""
+
+    table: Node
+    into: Node
+    name: str
+    frees: bool = False
+    """Whether who moves it may end its protection; else it stays in what it lies in while it is protected."""
+
+
+def table_find(
+    scene: Scene, namespace: Levels, name: str, action: Action, *, wanted: str | None = ICEBERG
+) -> Found[Node]:  # fmt: skip
+    """Find a table for who may do the action to it; of any format when none is wanted. Raises NotFound, Forbidden."""
+    scene.require_in_use()
+    try:
+        found = scene.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
+    except NotFound:
+        refuse_federated(scene)
+        raise
+    if wanted is not None and found.entity.format != wanted:
+        refuse_federated(scene)
+        raise of_other_format((*namespace, name), found.entity.format)
+    return found
+
+
+def table_exists(scene: Scene, namespace: Levels, name: str) -> None:
+    """Return if the table exists. Raises NotFound, Forbidden."""
+    table_find(scene, namespace, name, _EXISTS)
+
+
+def table_load(scene: Scene, namespace: Levels, name: str, through: Through = ()) -> Document:
+    """Return a table's document, also by a right that views lend. Raises NotFound, Forbidden."""
+    return scene.document(table_look(scene, (*namespace, name), action=_LOAD, through=through).id)
+
+
+def table_look(scene: Scene, path: Levels, *, action: Action, through: Through) -> Node:
+    """Find an Iceberg table for who may do the action to it, also by a right that views lend. Raises NotFound, Forbidden."""
+    if not through:
+        return table_find(scene, path[:-1], path[-1], action).entity
+    thing = Thing(_TABLE, path, action, _MAY_PROBE)
+    try:
+        found = look_up_through(scene, thing, through).entity
+    except NotFound:
+        refuse_federated(scene)
+        raise
+    if found.format != ICEBERG:
+        refuse_federated(scene)
+        raise of_other_format(path, found.format)
+    return found
+
+
+def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:
+    """Return a page of what the caller sees of a namespace's Iceberg tables."""
+    scene.require_in_use()
+    try:
+        found = scene.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
+    except NotFound:
+        refuse_federated(scene)
+        raise
+    refuse_federated(scene)
+    if format_of(scene) != ICEBERG:
+        return NO_PAGE
+    return page_of(scene, Action.TABLE_LIST, kind=Kind.TABLE, chain=found.chain, asked=asked)
+
+
+def name_taken(path: Levels, *, wanted: Kind, holder: str) -> AlreadyExists:
+    """Say that a new table or view finds its name taken: tables and views of a namespace share their names."""
+    same = "" if holder == wanted.word else " with same name"
+    return AlreadyExists(f"{holder.capitalize()}{same} already exists: {render(path)}", kind=holder)
+
+
+def require_free(scene: Scene, parent_id: int, path: Levels, *, wanted: Kind) -> None:
+    """Raise AlreadyExists when it is known who has a name; the mutation looks itself."""
+    holder = scene.holder_of(parent_id, wanted, path[-1])
+    if holder is not None:
+        raise name_taken(path, wanted=wanted, holder=holder.word)
+
+
+def in_the_way(source: Levels, target: Levels, *, holder: Kind) -> AlreadyExists:
+    """Say that a new name of a table or view is taken."""
+    told = f"Cannot rename {render(source)} to {render(target)}. {holder.word.capitalize()} already exists"
+    return AlreadyExists(told, kind=holder.word)
+
+
+class NewTable(NamedTuple):
+    """A table about to be made: permission to make it, and where its files go."""
+
+    permit: Permit[None]
+    namespace: Node
+    space: str
+    owner_id: int | None
+    place: Place
+    home: str | None
+    """The location that its namespace was given."""
+
+    def command(self, name: str, document: Document, *, data_paths: tuple[str, ...] = ()) -> Permit[TableCreate]:
+        """Return the permission to make just this table."""
+        return self.permit.about(
+            TableCreate(self.namespace, name, self.space, document, self.owner_id, data_paths=data_paths)
+        )
+
+    def own_location(self, table_uuid: str) -> str:
+        """Return where the table goes when nobody says where: nobody else lies there."""
+        if self.home is None:
+            return self.place.own_location(table_uuid)
+        return f"{self.home}/{table_uuid.replace('-', '')}"
+
+
+def new_table_of(scene: Scene, namespace: Levels, name: str, action: Action) -> NewTable:
+    """Decide on making a table. Raises NotFound (namespace), AlreadyExists (a table or view has the name)."""
+    scene.require_in_use()
+    check_levels((*namespace, name))
+    try:
+        node, chain, decision = scene.look_up(Kind.NAMESPACE, namespace, action)
+    except NotFound:
+        refuse_federated(scene)
+        raise
+    require_format(scene, ICEBERG)
+    require_free(scene, node.id, (*namespace, name), wanted=Kind.TABLE)
+    permit = scene.permit(None, decision)
+    return NewTable(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene), given(scene, chain))
+
+
+def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
+    """Insert the table, its owner and its document."""
+    command = permit.command
+    node = tx.nodes.create(
+        kind=Kind.TABLE, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
+        record=command.record, owner_id=command.owner_id, node_format="iceberg",
+        under=command.namespace,
+    )  # fmt: skip
+    document = msgspec.structs.replace(command.document, node_id=node.id)
+    tx.documents.lock(document)
+    place_take(tx, PlaceKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
+    tx.documents.insert(document)
+    if command.data_paths:
+        places_take(tx, PlaceKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths)
+    return document
+
+
+async def table_drop(ctx: Context, scope: Scope, *, namespace: Levels, name: str, purge: bool) -> None:
+    """Drop a table; with `purge` its files too, by a task that commits with the drop."""
+    await ctx.write(scope, lambda scene: table_drop_of(scene, namespace, name, purge=purge), table_delete)
+    if purge:
+        ctx.services.wake_worker()
+
+
+def table_drop_of(scene: Scene, namespace: Levels, name: str, *, purge: bool) -> Permit[TableDrop]:
+    """Decide on dropping a table. Raises NotFound, Forbidden."""
+    node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
+    task = None
+    if purge:
+        document = scene.document(node.id)
+        place = place_of(scene)
+        payload = {
+            "metadata-location": document.metadata_location,
+            "location": document.location,
+            "roots": place.roots,
+            "catalog": scene.catalog.id,
+        }
+        task = msgspec.json.encode(payload).decode()
+    return scene.permit(TableDrop(node, task, 0 if purge else scene.defaults.keep_dropped_ms), decision)
+
+
+def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
+    """Drop the table, and leave the task; its document stays while it can be brought back."""
+    command = permit.command
+    held = tx.nodes.confirm(command.table)
+    if command.purge is not None:
+        document = tx.documents.read(held.id)
+        stated = msgspec.json.decode(command.purge)
+        if document is not None and document.metadata_location != stated["metadata-location"]:
+            tx.stale()  # a commit came between: purge what it wrote, too
+        tx.tasks.create(PURGE, command.purge)
+    if not command.keep_ms:
+        tx.documents.delete(held.id)
+        if command.purge is None:
+            places_release(tx, held.id)
+        else:
+            places_delete(tx, held.id)
+    tx.nodes.drop(held, keep_ms=command.keep_ms)
+
+
+class TableUnregister(msgspec.Struct, frozen=True):
+    """Forget a table and keep its files; what it was like goes to `taken`."""
+
+    table: Node
+    taken: list[Document]
+
+
+async def table_unregister(
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, taken: list[Document]
+) -> Document:
+    """Forget a table at once, keep every file, and return what it was like at that very moment, which `taken` then holds.
+
+    It does not go to the trash: whoever asks for this wants the files, and maybe the place, for somebody else.
+    """
+
+    def decide(scene: Scene) -> Permit[TableUnregister]:
+        node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
+        return scene.permit(TableUnregister(node, taken), decision)
+
+    await ctx.write(scope, decide, table_forget)
+    return taken[-1]
+
+
+def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
+    """Drop the table for good, and hand out its document as it is now: no commit can come after it."""
+    held = tx.nodes.confirm(permit.command.table)
+    document = tx.documents.read(held.id)
+    if document is None:
+        tx.stale()
+    tx.documents.delete(held.id)
+    tx.places.clear(held.id)
+    tx.nodes.drop(held)
+    permit.command.taken.append(document)
+
+
+async def table_move(
+    ctx: Context, scope: Scope, *, source: Levels, target: Levels, wanted: str | None = None
+) -> None:  # fmt: skip
+    """Rename a table, or move it to another namespace of its catalog. Raises NotFound, AlreadyExists, Forbidden.
+
+    `wanted` is the only format that is moved, None for any.
+    """
+    await ctx.write(scope, lambda scene: table_move_of(scene, source, target, wanted=wanted), table_reparent)
+
+
+def table_move_of(
+    scene: Scene, source: Levels, target: Levels, *, wanted: str | None = None
+) -> Permit[TableMove]:  # fmt: skip
+    """Decide on renaming or moving a table. Raises NotFound, AlreadyExists, Forbidden, BadRequest."""
+    if min(len(source), len(target)) < least_levels(scene):
+        raise BadRequest("A table lies in a namespace: name at least two levels")
+    check_levels(target)
+    stays = source[:-1] == target[:-1]
+    action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE
+    refuse_sourced(scene, Kind.TABLE, levels=source, action=action)
+    node, chain, decision = table_find(scene, source[:-1], source[-1], action, wanted=wanted)
+    into, above = parent_of(scene, target)
+    decisions = [decision]
+    if not stays:
+        decisions.append(scene.require(Action.TABLE_CREATE, above))
+    other, _ = scene.find(target, Kind.TABLE)
+    if other is not None and other.id != node.id:
+        if other.kind is Kind.TABLE:
+            raise name_taken(target, wanted=Kind.TABLE, holder=other.kind.word)
+        raise in_the_way(source, target, holder=other.kind)
+    frees = stays or scene.decide(Action.UNPROTECT, chain).allowed
+    return scene.permit(TableMove(node, into, target[-1], frees), *decisions)
+
+
+def table_reparent(tx: Tx, permit: Permit[TableMove]) -> None:
+    """Put the table where it goes. Grants hang on its id and move with it; what is above it changes who may."""
+    held = tx.nodes.confirm(permit.command.table)
+    into = tx.nodes.confirm(permit.command.into)
+    if held.parent_id != into.id and not permit.command.frees:
+        tx.protection.refuse_move(held)
+    tx.nodes.move(held, parent_id=into.id, name=permit.command.name, moves_access=held.parent_id != into.id)

@@ -1,0 +1,1 @@
+"""Export and import of metalakes. May import `activity` and what that may import."""

@@ -1,0 +1,192 @@
+"""Records of an import, checked one by one and made ready to be stored: what needs files or settings, and no transaction.
+
+May import the rooms below. Whatever is refused is told with the record's number. What a name, a catalog or a place may be is asked where it is asked for
+everything that is made.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from limnos.formats.exchange.messages import RESTS
+from limnos.model.entities import Document
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    InvalidTable,
+    MissingFile,
+    NotFound,
+    StorageFailed,
+    Unsupported,
+)
+from limnos.model.kinds import TABLE_FORMATS, Kind
+from limnos.model.proto.limnos.v1 import records_pb2
+from limnos.model.records import (
+    NODE_RECORDS,
+    CatalogRecord,
+    FilesetRecord,
+    NamespaceRecord,
+    NodeRecord,
+    TableRecord,
+    UnreadableRecord,
+)
+from limnos.names.errors import InvalidName
+from limnos.names.parts import check_part
+from limnos.names.path import check_catalog_name
+from limnos.services.catalog.catalogs import catalog_check
+from limnos.services.iceberg import tables as iceberg_tables
+from limnos.services.iceberg import views as iceberg_views
+from limnos.services.request.places import HAVE_FILES, WAREHOUSE, place_within
+from limnos.services.request.table_formats import ICEBERG, LANCE
+from limnos.services.storage.homes import located
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from limnos.model.proto.limnos.v1.export_pb2 import Entity, ExportRecord
+    from limnos.model.proto.limnos.v1.schema_pb2 import Catalog, Namespace, Table
+    from limnos.services.request.context import Context
+    from limnos.services.request.defaults import Defaults
+    from limnos.services.request.places import Place
+
+_TELLING: Final = (
+    BadRequest, InvalidName, MissingFile, StorageFailed, AlreadyExists, Unsupported, UnreadableRecord, InvalidTable, NotFound,
+)  # fmt: skip
+_TYPE_WORDS: Final = {1: "RELATIONAL", 2: "FILE", 3: "STREAM", 4: "ML"}
+KINDS: Final[Mapping[str, Kind]] = {kind.word: kind for kind in RESTS}
+"""Kinds of entities, by their words."""
+
+
+class Ready(NamedTuple):
+    """A record that was checked by itself: its number, what is stored of the object, and its document if it has one."""
+
+    number: int
+    record: ExportRecord
+    stored: NodeRecord | None = None
+    document: Document | None = None
+
+
+@contextmanager
+def told_of(number: int) -> Iterator[None]:
+    """Tell what is refused with the record's number."""
+    try:
+        yield
+    except _TELLING as error:
+        raise BadRequest(f"Record {number}: {error.message}") from error
+
+
+async def made_ready(ctx: Context, found: Ready, *, catalogs: Mapping[int, CatalogRecord]) -> Ready:
+    """Check one record by itself; `catalogs` are those known by now, as the file numbers them. Raises BadRequest."""
+    record = found.record
+    with told_of(found.number):
+        word = record.WhichOneof("record")
+        if word == "catalog":
+            return found._replace(stored=catalogs[record.catalog.id])
+        if word == "namespace":
+            place = _place(ctx, record.namespace.catalog_id, catalogs=catalogs)
+            return found._replace(stored=_namespace(record.namespace, place, unknown=record.unknown))
+        if word == "table":
+            return await _table(ctx, found, place=_place(ctx, record.table.catalog_id, catalogs=catalogs))
+        if word == "entity":
+            return await _entity(ctx, found, catalogs=catalogs)
+    return found
+
+
+def catalog_of(number: int, record: ExportRecord, *, defaults: Defaults, metalake: str) -> CatalogRecord:
+    """Check a catalog, and return what is stored of it. Raises BadRequest.
+
+    Where its tables went by themselves, without a property that said so, is a property from now on: they lie there.
+    """
+    message: Catalog = record.catalog
+    with told_of(number):
+        check_catalog_name(message.name)
+        properties = dict(message.properties)
+        if record.warehouse and message.provider in HAVE_FILES:
+            properties.setdefault(WAREHOUSE, record.warehouse)
+        checked = catalog_check(
+            name=message.name, catalog_type=_TYPE_WORDS.get(message.type), provider=message.provider, properties=properties,
+            defaults=defaults, metalake=metalake, catalog_id=None,
+        )  # fmt: skip
+        sealed = defaults.storages.keys.sealed(properties)
+        return replace(
+            checked, properties=sealed, comment=_comment(message), in_use=message.in_use, unknown=record.unknown
+        )
+
+
+def _comment(message: Catalog | Namespace | Table) -> str | None:
+    return message.comment if message.HasField("comment") else None
+
+
+def _place(ctx: Context, catalog_id: int, *, catalogs: Mapping[int, CatalogRecord]) -> Place:
+    record = catalogs.get(catalog_id)
+    if record is None:
+        raise BadRequest(f"it lies in catalog {catalog_id}, which no record before it defines")
+    return place_within(record, "", ctx.services.defaults.allowed, storages=ctx.services.defaults.storages)
+
+
+def _namespace(message: Namespace, place: Place, *, unknown: bytes) -> NamespaceRecord:
+    check_part(message.name)
+    return located(None, NamespaceRecord(_comment(message), dict(message.properties), unknown=unknown), place)
+
+
+async def _table(ctx: Context, found: Ready, *, place: Place) -> Ready:
+    record = found.record
+    message, pointer = record.table, record.pointer
+    check_part(message.name)
+    if not record.HasField("pointer") or not pointer.location:
+        raise BadRequest(f"table {message.name} says nothing of where it lies")
+    wanted = TABLE_FORMATS.get(place.catalog.provider)
+    if message.format != wanted:
+        raise BadRequest(
+            f"table {message.name} is of format '{message.format[:20]}', and its catalog holds {wanted or 'none'}"
+        )
+    if message.format == ICEBERG:
+        document, _ = await iceberg_tables.registered(ctx, place, metadata_location=pointer.metadata_location)
+        _check_uuid(document, pointer.uuid)
+    else:
+        document = Document(0, 1, pointer.uuid, place.normal_location(pointer.location, ""), "", b"{}")
+    rest = records_pb2.TableRecord()
+    rest.CopyFrom(record.beyond)
+    rest.properties.clear()
+    rest.properties.update(message.properties)
+    if message.HasField("comment"):
+        rest.comment = message.comment
+    rest.version.CopyFrom(message.version)
+    return found._replace(stored=TableRecord.read(rest.SerializeToString()), document=document)
+
+
+def _check_uuid(document: Document, uuid: str) -> None:
+    if uuid and document.uuid != uuid:
+        raise BadRequest(
+            f"{document.metadata_location} is the metadata of {document.uuid}, and {uuid} is meant: another table took its place"
+        )
+
+
+async def _entity(ctx: Context, found: Ready, *, catalogs: Mapping[int, CatalogRecord]) -> Ready:
+    record = found.record
+    message: Entity = record.entity
+    kind = KINDS.get(message.kind)
+    if kind is None:
+        raise BadRequest(f"'{message.kind[:50]}' is no kind of object that this version imports")
+    if message.WhichOneof("rest") != RESTS[kind]:
+        raise BadRequest(f"{kind.word} {message.name} carries no {RESTS[kind]} record")
+    check_part(message.name)
+    stored = NODE_RECORDS[kind].read(getattr(message, RESTS[kind]).SerializeToString())
+    if kind is Kind.VIEW:
+        document = await iceberg_views.registered(
+            ctx, _place(ctx, message.catalog_id, catalogs=catalogs), metadata_location=record.pointer.metadata_location
+        )
+        _check_uuid(document, record.pointer.uuid)
+        return found._replace(stored=stored, document=document)
+    if kind is Kind.FILESET:
+        held, place = cast("FilesetRecord", stored), _place(ctx, message.catalog_id, catalogs=catalogs)
+        locations = {name: place.normal_location(text, "") for name, text in held.locations.items()}
+        stored = replace(held, locations=locations)
+    return found._replace(stored=stored)
+
+
+def is_lance(table_format: str) -> bool:
+    """Say whether tables of a format may lie directly in their catalog."""
+    return table_format == LANCE

@@ -1,0 +1,526 @@
+"""What a part of an import writes: references resolved, ids given, rows for each table of the store.
+
+May import the rooms below. Runs inside a transaction, after the records were checked by themselves. A record may name only what stands before it,
+so whatever is missing, comes later or lies in itself is refused here, with the record's number.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from limnos.formats.exchange.messages import millis, terms_of
+from limnos.formats.lance_manifests import SCHEMES, check_branch, is_staged_name
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import HELD, ROOT_ID, TABLE_FORMATS, Home, Kind, name_space_of
+from limnos.model.places import PlaceKind
+from limnos.model.privileges import check_binding, parse_privilege
+from limnos.model.records import CatalogRecord, FilesetRecord, MetalakeRecord, RoleRecord, ViewRecord, encode
+from limnos.names.path import PARTS_MAX, check_part
+from limnos.services.exchange.import_checks import KINDS, is_lance, told_of
+from limnos.services.governance.tag_values import check_value
+from limnos.services.identity.users import check_principal_name
+from limnos.services.lookup.nested import nests
+from limnos.services.lookup.principal_names import ascii_skeleton, check_new_name
+from limnos.services.request.table_formats import LANCE
+from limnos.services.storage.catalog_places import catalog_places_take
+from limnos.services.storage.place_claims import place_take, places_take
+from limnos.store import imports
+from limnos.store.fileset_places import PUT as PLACE_PUT
+from limnos.store.fileset_places import place_rows
+from limnos.store.imports import Import, Ref
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from limnos.model.entities import Document
+    from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord, Link
+    from limnos.model.proto.limnos.v1.schema_pb2 import AuditInfo
+    from limnos.model.records import NodeRecord
+    from limnos.services.exchange.import_checks import Ready
+    from limnos.store.sql import Params, Sql, Value
+    from limnos.store.tx import Tx
+
+_DEFINE: Final = ("principal", "metalake", "catalog", "namespace", "table", "entity", "role")
+"""Records that define an object."""
+_LINKS: Final[Mapping[str, tuple[Sql, Kind | None, tuple[Kind, ...]]]] = {
+    "member": (imports.MEMBER, Kind.USER, (Kind.GROUP,)),
+    "holder": (imports.HOLDER, None, (Kind.ROLE,)),
+    "uses": (imports.USES, None, ()),
+}
+"""For each kind of link its statement, and what it leads from and to where that is of one kind."""
+_ATTACHED: Final = {"tagged": (imports.TAGGED, Kind.TAG), "policed": (imports.POLICED, Kind.POLICY)}
+"""For each kind of link that attaches something, the statement for objects, and what is attached."""
+FIELD_ID_MAX: Final = 2**31 - 1
+_METALAKE_ONLY: Final = (Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE)
+_IN_ICEBERG: Final = (Kind.VIEW, Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET)
+
+
+def defined_id(record: ExportRecord) -> int | None:
+    """Return the id of what a record defines, as the file numbers it; None for one that defines nothing."""
+    word = record.WhichOneof("record")
+    return cast("int", getattr(record, word).id) if word in _DEFINE else None
+
+
+def named_ids(record: ExportRecord) -> Iterator[int]:
+    """Give the ids of what a record names, as the file numbers them."""
+    word = record.WhichOneof("record") or ""
+    message = getattr(record, word)
+    for field in ("parent_id", "namespace_id", "catalog_id", "metalake_id", "role_id", "object_id", "from_id", "to_id", "model_id", "table_id", "pipeline_id"):  # fmt: skip
+        if field in message.DESCRIPTOR.fields_by_name:
+            yield getattr(message, field)
+    for field in ("to_ids", "except_ids"):
+        if field in message.DESCRIPTOR.fields_by_name:
+            yield from getattr(message, field)
+    yield record.owner_id
+    if word == "entity" and message.WhichOneof("rest") == "view":
+        yield message.view.writer_id
+
+
+class Part:
+    """Some records of an import, in their order, on the way to rows."""
+
+    def __init__(self, tx: Tx, held: Import, *, separator: str, warehouse: str) -> None:
+        self._tx = tx
+        self._held = held
+        self._separator = separator
+        self._refs: dict[int, Ref] = {}
+        self._fresh: dict[int, Ref] = {}
+        self._ids: dict[int, int] = {}
+        self._rows: dict[Sql, list[Params]] = {}
+        self._numbers: dict[int, int] = {}
+        """Of what is new, by its new id: the record's number."""
+        self._documents: list[tuple[int, Document, int]] = []
+        self._warehouse = warehouse
+        self._placed: list[tuple[Ref, CatalogRecord | FilesetRecord | None, Document | None, int]] = []
+
+    def take(self, records: Sequence[Ready]) -> Import:
+        """Write the records; returns how far the import is then. Raises BadRequest, with nothing written."""
+        named = {each for ready in records for each in named_ids(ready.record)}
+        self._give_ids(records)
+        self._refs = self._tx.imports.refs(self._held.id, named | set(self._ids))
+        for ready in records:
+            self._number = ready.number
+            self._one(ready)
+        self._write()
+        return self._held
+
+    def _give_ids(self, records: Sequence[Ready]) -> None:
+        """Give each new object its id: its own, or a fresh one."""
+        for ready in records:
+            old = defined_id(ready.record)
+            if old is None:
+                continue
+            if not 0 < old < 1 << 53:
+                raise BadRequest(f"Record {ready.number}: {old} is no id: ids are from 1 to {(1 << 53) - 1}")
+            if old in self._ids:
+                raise BadRequest(f"Record {ready.number}: there was an object with id {old} before")
+            self._ids[old] = ready.number
+        known = self._tx.imports.refs(self._held.id, self._ids)
+        for old in known:
+            raise BadRequest(f"Record {self._ids[old]}: there was an object with id {old} before")
+        if not self._ids:
+            return
+        numbers = self._ids
+        if self._held.keeps:
+            self._keep_ids(numbers)
+            self._ids = {old: old for old in numbers}
+        else:
+            self._ids = dict(zip(numbers, self._tx.session.next_ids(len(numbers)), strict=True))
+        self._numbers = {new: numbers[old] for old, new in self._ids.items()}
+
+    def _keep_ids(self, numbers: Mapping[int, int]) -> None:
+        taken = self._tx.imports.taken(list(numbers))
+        if taken is not None:
+            raise BadRequest(
+                f"Record {numbers[taken]}: id {taken} is or was something else's in this store, and ids are never used twice: import with --ids map"
+            )
+        self._tx.session.pass_ids(max(numbers))
+
+    def _one(self, ready: Ready) -> None:
+        word = ready.record.WhichOneof("record") or ""
+        if ready.number == 1 or word == "header":
+            self._header(ready, word)
+        elif not self._held.metalake_id and word != "metalake":
+            raise BadRequest(f"Record {ready.number}: the second record of an export is the metalake")
+        else:
+            with told_of(ready.number):
+                if self._held.state == imports.WHOLE:
+                    raise BadRequest("it stands behind the file's last record")
+                _TAKE[word](self, ready)
+        self._held = self._held._replace(records=ready.number)
+
+    def _header(self, ready: Ready, word: str) -> None:
+        if ready.number != 1 or word != "header":
+            raise BadRequest(f"Record {ready.number}: an export has one header, as its first record")
+        head = ready.record.header
+        self._held = self._held._replace(source=head.metalake)
+
+    # -- objects ---------------------------------------------------------------------------------------------------
+
+    def metalake(self, ready: Ready) -> None:
+        """Put the metalake where nobody finds it."""
+        if self._held.metalake_id:
+            raise BadRequest("there was a metalake before: an export has one")
+        message, record = ready.record.metalake, ready.record
+        comment = message.comment if message.HasField("comment") else None
+        stored = MetalakeRecord(comment, dict(message.properties), message.in_use, unknown=record.unknown)
+        new = self._define(message.id, Kind.METALAKE)
+        self._held = self._held._replace(metalake_id=new.new_id, owner_id=record.owner_id)
+        self._row(imports.NODE, {
+            "id": new.new_id, "zone": ROOT_ID, "parent": ROOT_ID, "kind": int(Kind.METALAKE), "space": imports.STAGE, "name": str(self._held.id),
+            "format": "", "implicit": False, "record": encode(stored), **self._audit(message.audit_info),
+        })  # fmt: skip
+        self._tx.new_zone(new.new_id)
+
+    def principal(self, ready: Ready) -> None:
+        """Put a user or group."""
+        message = ready.record.principal
+        kinds = {"user": Kind.USER, "group": Kind.GROUP}
+        if message.kind not in kinds:
+            raise BadRequest("a principal is a user or a group")
+        self._check_name(message.name, kinds[message.kind], statement=imports.PRINCIPAL)
+        new = self._define(message.id, kinds[message.kind])
+        external = message.external_id if message.HasField("external_id") else None
+        self._row(imports.PRINCIPAL, {
+            "id": new.new_id, "metalake": self._held.metalake_id, "kind": int(new.kind), "name": message.name, "external_id": external,
+            "enabled": message.enabled, "tokens_from": self._tx.next_id() if message.successor else 0, **self._audit(message.audit_info),
+        })  # fmt: skip
+
+    def _check_name(self, name: str, kind: Kind, *, statement: Sql) -> None:
+        """Refuse what no new user, group or role may be called; `statement` inserts the rows that are compared. Raises BadRequest."""
+        check_principal_name(name, kind)
+        known: list[str] = []
+        if ascii_skeleton(name) is not None:
+            waiting = [row for row in self._rows.get(statement, ()) if row.get("kind", int(kind)) == int(kind)]
+            stored = self._tx.roles.names if kind is Kind.ROLE else partial(self._tx.principals.names, kind=kind)
+            known = [*stored(self._held.metalake_id), *(str(row["name"]) for row in waiting)]
+        check_new_name(name, kind, known=known)
+
+    def catalog(self, ready: Ready) -> None:
+        """Put a catalog, with its clock."""
+        message, stored = ready.record.catalog, cast("CatalogRecord", ready.stored)
+        self._require(message.metalake_id, Kind.METALAKE)
+        new = self._define(message.id, Kind.CATALOG, provider=stored.provider, nests=nests(stored))
+        self._node(ready, new, parent_id=self._held.metalake_id, name=message.name, audit=message.audit_info)
+        self._tx.new_zone(new.new_id)
+        if ready.record.masked:
+            told = tuple(f"{message.name}: {key}" for key in ready.record.masked)
+            self._held = self._held._replace(masked=(*self._held.masked, *told))
+
+    def namespace(self, ready: Ready) -> None:
+        """Put a namespace below its catalog or another namespace."""
+        message = ready.record.namespace
+        above = self._above(message.catalog_id, message.parent_id if message.HasField("parent_id") else None)
+        if above.kind is Kind.NAMESPACE and not above.nests:
+            raise BadRequest(f"namespaces of its catalog do not nest, and {message.name} lies in another one")
+        if above.nests and self._separator in message.name:
+            raise BadRequest(
+                f"the name {message.name} holds '{self._separator}', by which this server separates names: start it with another separator"
+            )
+        self._node(
+            ready,
+            self._below(message.id, Kind.NAMESPACE, above=above),
+            parent_id=above.new_id,
+            name=message.name,
+            audit=message.audit_info,
+        )
+
+    def table(self, ready: Ready) -> None:
+        """Put a table with its document."""
+        message = ready.record.table
+        above = self._above(message.catalog_id, message.namespace_id if message.HasField("namespace_id") else None)
+        if above.kind is Kind.CATALOG and not is_lance(message.format):
+            raise BadRequest(f"table {message.name} lies in no namespace")
+        new = self._below(message.id, Kind.TABLE, above=above)
+        self._node(ready, new, parent_id=above.new_id, name=message.name, audit=message.audit_info)
+
+    def entity(self, ready: Ready) -> None:
+        """Put anything else."""
+        message = ready.record.entity
+        kind = KINDS[message.kind]
+        if kind in _METALAKE_ONLY:
+            self._require(message.parent_id, Kind.METALAKE)
+            new, parent_id = self._define(message.id, kind), self._held.metalake_id
+        else:
+            above = self._above(message.catalog_id, message.parent_id)
+            _check_held(kind, above)
+            new, parent_id = self._below(message.id, kind, above=above), above.new_id
+        if isinstance(ready.stored, ViewRecord) and ready.stored.writer_id:
+            writer = self._require(ready.stored.writer_id, Kind.USER).new_id
+            ready = ready._replace(stored=replace(ready.stored, writer_id=writer))
+        self._node(ready, new, parent_id=parent_id, name=message.name, audit=message.audit_info)
+
+    def role(self, ready: Ready) -> None:
+        """Put a role."""
+        message = ready.record.role
+        self._check_name(message.name, Kind.ROLE, statement=imports.ROLE)
+        new = self._define(message.id, Kind.ROLE)
+        self._row(imports.ROLE, {
+            "id": new.new_id, "metalake": self._held.metalake_id, "name": message.name,
+            "record": encode(RoleRecord.read(message.rest.SerializeToString())), **self._audit(message.audit_info),
+        })  # fmt: skip
+        self._own(ready.record, new.new_id)
+
+    # -- what hangs on objects, and between them -------------------------------------------------------------------
+
+    def grant(self, ready: Ready) -> None:
+        """Put a rule of a role."""
+        message = ready.record.grant
+        role, target = self._require(message.role_id, Kind.ROLE), self._require(message.object_id)
+        privilege = parse_privilege(message.privilege)
+        check_binding(privilege, target.kind, None)
+        self._row(imports.GRANT, {
+            "role": role.new_id, "object": target.new_id, "privilege": int(privilege), "kind": int(target.kind), "allowed": message.allowed,
+        })  # fmt: skip
+
+    def link(self, ready: Ready) -> None:
+        """Put what two objects have to do with each other."""
+        message = ready.record.link
+        if message.kind == "protected":
+            target = self._require(message.from_id)
+            zone = ROOT_ID if target.kind is Kind.METALAKE else self._zone(target)
+            self._row(imports.PROTECTED, {
+                "id": target.new_id, "zone": zone, "below": message.below, "set_by": message.set_by, "set_at": millis(message.set_at),
+            })  # fmt: skip
+            return
+        if message.kind in _ATTACHED:
+            self._attach(message)
+            return
+        if message.kind not in _LINKS:
+            raise BadRequest(f"'{message.kind[:50]}' is no kind of link that this version imports")
+        statement, begins, ends = _LINKS[message.kind]
+        first, last = self._require(message.from_id, *filter(None, (begins,))), self._require(message.to_id, *ends)
+        if message.kind == "holder" and first.kind not in (Kind.USER, Kind.GROUP):
+            raise BadRequest("a role is held by users and groups")
+        self._row(statement, {"from": first.new_id, "to": last.new_id})
+
+    def _attach(self, message: Link) -> None:
+        """Put a tag or policy on an object or column, with a tag's values."""
+        statement, kind = _ATTACHED[message.kind]
+        first = self._require(message.from_id, *((Kind.TABLE,) if message.field_id else ()))
+        row: Params = {"from": first.new_id, "to": self._require(message.to_id, kind).new_id}
+        if message.field_id:
+            self._row(imports.ON_COLUMN, {**row, "field": _field_id(message.field_id), "kind": int(kind)})
+        else:
+            self._row(statement, row)
+        if message.values and kind is not Kind.TAG:
+            raise BadRequest("only tags have values where they are attached")
+        for position, value in enumerate(message.values):
+            place: Params = {**row, "field": message.field_id, "value": check_value(value), "position": position}
+            self._row(imports.TAG_VALUE, place)
+
+    def model_version(self, ready: Ready) -> None:
+        """Put a version of a model, with its aliases."""
+        message = ready.record.model_version
+        model = self._require(message.model_id, Kind.MODEL).new_id
+        self._alone(imports.MODEL_VERSION, {
+            "id": model, "version": message.number, "comment": message.comment if message.HasField("comment") else None,
+            "properties": json.dumps(dict(message.properties)), "uris": json.dumps(dict(message.uris)), **self._audit(message.audit_info),
+        }, what=f"version {message.number} of the model")  # fmt: skip
+        for alias in message.aliases:
+            self._alone(imports.ALIAS, {"id": model, "alias": alias, "version": message.number}, what=f"alias {alias}")
+
+    def lance_version(self, ready: Ready) -> None:
+        """Put a version of a Lance table."""
+        message = ready.record.lance_version
+        check_branch(message.branch)
+        if message.staged and not is_staged_name(message.staged):
+            raise BadRequest(f"{message.staged[:100]!r} is the name of no staged manifest")
+        if message.scheme not in SCHEMES.values() or message.number < 0:
+            raise BadRequest(f"version {message.number} of scheme {message.scheme} is no version of a Lance table")
+        self._alone(imports.LANCE_VERSION, {
+            "id": self._require(message.table_id, Kind.TABLE).new_id, "branch": message.branch, "version": message.number,
+            "scheme": message.scheme, "staged": message.staged, "size": message.size if message.HasField("size") else None,
+            "e_tag": message.e_tag if message.HasField("e_tag") else None, "metadata": message.metadata,
+            "created_at": millis(message.created_at), "settled": message.settled,
+        }, what=f"version {message.number} of the table")  # fmt: skip
+
+    def statistic(self, ready: Ready) -> None:
+        """Put a statistic of a table, of one of its partitions or columns."""
+        message = ready.record.statistic
+        try:
+            msgspec.json.decode(message.value)
+        except msgspec.DecodeError:
+            raise BadRequest(f"the value of statistic {message.name[:100]} is no JSON") from None
+        row: Params = {
+            "id": self._require(message.table_id, Kind.TABLE).new_id, "name": message.name, "value": message.value,
+            **self._audit(message.audit_info),
+        }  # fmt: skip
+        what = f"statistic {message.name[:100]} of the table"
+        if not message.field_id:
+            self._alone(imports.STATISTIC, {**row, "partition": message.partition}, what=what)
+            return
+        if message.partition:
+            raise BadRequest(f"{what} is of a partition and of a column at once")
+        self._alone(imports.COLUMN_STATISTIC, {**row, "field": _field_id(message.field_id)}, what=what)
+
+    def restriction(self, ready: Ready) -> None:
+        """Put what may be read of a table or namespace. Whom the file does not have is left out: that binds no fewer."""
+        message = ready.record.restriction
+        target = self._require(message.object_id, Kind.TABLE, Kind.NAMESPACE)
+        terms = terms_of(
+            message, lambda ids: tuple([found.new_id for each in ids if (found := self._refs.get(each)) is not None])
+        )
+        self._alone(imports.RESTRICTION, {
+            "id": target.new_id, "name": check_part(message.name), "zone": self._zone(target), "terms": msgspec.json.encode(terms).decode(),
+            "set_by": message.set_by, "set_at": millis(message.set_at),
+        }, what=f"restriction {message.name[:100]} of the {target.kind.word}")  # fmt: skip
+
+    def declaration(self, ready: Ready) -> None:
+        """Put a version of what a pipeline declares."""
+        message = ready.record.declaration
+        self._alone(imports.DECLARATION, {
+            "id": self._require(message.pipeline_id, Kind.JOB_TEMPLATE).new_id, "version": message.number, "digest": message.digest,
+            "text": message.text, "declared_by": message.declared_by, "declared_at": millis(message.declared_at),
+        }, what=f"declaration {message.number} of the pipeline")  # fmt: skip
+
+    # -- parts of that ---------------------------------------------------------------------------------------------
+
+    def _define(
+        self, old: int, kind: Kind, *, catalog_id: int = 0, depth: int = 0, provider: str = "", nests: bool = False
+    ) -> Ref:
+        new_id = self._ids[old]
+        ref = Ref(new_id, kind, new_id if kind is Kind.CATALOG else catalog_id, depth, provider, nests)
+        self._refs[old] = self._fresh[old] = ref
+        return ref
+
+    def _below(self, old: int, kind: Kind, *, above: Ref) -> Ref:
+        if above.depth >= PARTS_MAX:
+            raise BadRequest(f"it lies deeper than {PARTS_MAX} levels")
+        return self._define(
+            old, kind, catalog_id=above.catalog_id, depth=above.depth + 1, provider=above.provider, nests=above.nests
+        )
+
+    def _above(self, catalog_id: int, parent_id: int | None) -> Ref:
+        catalog = self._require(catalog_id, Kind.CATALOG)
+        above = catalog if parent_id is None else self._require(parent_id, Kind.NAMESPACE, Kind.CATALOG)
+        if above.catalog_id != catalog.new_id:
+            raise BadRequest(f"it lies in {parent_id}, which lies in another catalog than {catalog_id}")
+        return above
+
+    def _require(self, old: int, *kinds: Kind) -> Ref:
+        found = self._refs.get(old)
+        if found is None:
+            raise BadRequest(
+                f"it names {old}, which no record before it defines: that is missing in the file, comes later, or the two lie in each other"
+            )
+        if kinds and found.kind not in kinds:
+            raise BadRequest(
+                f"it names {old} as a {' or '.join(kind.word for kind in kinds)}, which is a {found.kind.word}"
+            )
+        return found
+
+    def _zone(self, ref: Ref) -> int:
+        return ref.catalog_id if ref.kind.home is Home.CATALOG else self._held.metalake_id
+
+    def _node(self, ready: Ready, new: Ref, *, parent_id: int, name: str, audit: AuditInfo) -> None:
+        stored = cast("NodeRecord", ready.stored)
+        table_format = TABLE_FORMATS.get(new.provider, "") if new.kind is Kind.TABLE else ready.record.entity.format
+        self._row(imports.NODE, {
+            "id": new.new_id, "zone": self._zone(new), "parent": parent_id, "kind": int(new.kind), "space": name_space_of(new.kind, new.provider),
+            "name": name, "format": table_format, "implicit": ready.record.implicit, "record": encode(stored), **self._audit(audit),
+        })  # fmt: skip
+        if isinstance(stored, FilesetRecord):
+            for row in place_rows(new.new_id, stored.locations.values(), managed=not stored.external):
+                self._row(PLACE_PUT, row)
+        self._own(ready.record, new.new_id)
+        if ready.document is not None:
+            self._documents.append((new.new_id, ready.document, ready.number))
+        if ready.document is not None or isinstance(stored, (CatalogRecord, FilesetRecord)):
+            placed = stored if isinstance(stored, (CatalogRecord, FilesetRecord)) else None
+            self._placed.append((new, placed, ready.document, ready.number))
+
+    def _own(self, record: ExportRecord, new_id: int) -> None:
+        if record.owner_id:
+            owner = self._require(record.owner_id, Kind.USER, Kind.GROUP)
+            self._row(imports.OWNER, {"id": new_id, "principal": owner.new_id})
+
+    def _audit(self, audit: AuditInfo) -> dict[str, Value]:
+        """Say who made it and who changed it last; whoever imports it made what says nothing."""
+        changed = millis(audit.last_modified_time) if audit.HasField("last_modified_time") else None
+        return {
+            "created_by": audit.creator or self._tx.actor, "created_at": millis(audit.create_time) or self._tx.now_ms,
+            "modified_by": audit.last_modifier if audit.HasField("last_modifier") else None, "modified_at": changed,
+        }  # fmt: skip
+
+    def _row(self, statement: Sql, row: Params) -> None:
+        self._rows.setdefault(statement, []).append(row)
+
+    def _alone(self, statement: Sql, row: Params, *, what: str) -> None:
+        """Insert a row at once, of which there may be no other like it."""
+        if not self._tx.count(statement, row):
+            raise BadRequest(f"{what} stands in a record before it")
+
+    def _write(self) -> None:
+        """Write what was gathered; a name that is taken is told with the record that takes it again."""
+        for statement, rows in self._rows.items():
+            self._tx.imports.many(statement, rows)
+        doubled = self._tx.imports.missing(list(self._numbers)) if self._numbers else None
+        if doubled is not None:
+            raise BadRequest(
+                f"Record {self._numbers[doubled]}: something before it has the same name in the same place"
+            )
+        for new_id, document, number in self._documents:
+            with told_of(number):
+                self._tx.imports.document(document, new_id)
+        for ref, record, placed, number in self._placed:
+            with told_of(number):
+                self._place(ref, record=record, document=placed)
+        self._tx.imports.put(self._held.id, self._fresh)
+        self._tx.imports.advance(self._held)
+
+    def _place(self, ref: Ref, *, record: CatalogRecord | FilesetRecord | None, document: Document | None) -> None:
+        """Write where an object, or a catalog, has its files."""
+        tx, owner, catalog = self._tx, ref.new_id, ref.catalog_id
+        if isinstance(record, CatalogRecord):
+            catalog_places_take(tx, owner, record=record, warehouse=self._warehouse, keeps=True)
+        elif isinstance(record, FilesetRecord):
+            kind = PlaceKind.EXTERNAL_FILESET if record.external else PlaceKind.FILESET
+            places_take(
+                tx, kind, owner_id=owner, catalog_id=catalog, locations=dict.fromkeys(record.locations.values())
+            )
+        elif document is not None:
+            is_lance = TABLE_FORMATS.get(ref.provider) == LANCE
+            kind = PlaceKind.VIEW if ref.kind is Kind.VIEW else PlaceKind.LANCE_TABLE if is_lance else PlaceKind.TABLE
+            place_take(tx, kind, owner_id=owner, catalog_id=catalog, location=document.location)
+
+    def trailer(self, ready: Ready) -> None:
+        """End the file: it has as many records as it says."""
+        said = ready.record.trailer.records
+        if said != ready.number:
+            raise BadRequest(
+                f"the file says that it has {said} records, and this one is the last: some are missing, or were added"
+            )
+        self._tx.imports.end(self._held.id)
+        self._held = self._held._replace(state=imports.WHOLE)
+
+
+def _field_id(sent: int) -> int:
+    """Refuse what is no id of a column in any table's format."""
+    if sent > FIELD_ID_MAX:
+        raise BadRequest(f"{sent} is no id of a column")
+    return sent
+
+
+def _check_held(kind: Kind, above: Ref) -> None:
+    """Refuse what a catalog of another type holds. Raises BadRequest."""
+    wanted = HELD.get(above.provider)
+    fits = kind is Kind.FUNCTION or (
+        wanted is kind if above.provider in HELD or kind in HELD.values() else kind in _IN_ICEBERG
+    )
+    if not fits:
+        raise BadRequest(f"a catalog of provider {above.provider} holds no {kind.word}s")
+    if above.kind is not Kind.NAMESPACE:
+        raise BadRequest(f"the {kind.word} lies in no namespace")
+
+
+_TAKE: Final[Mapping[str, Callable[[Part, Ready], None]]] = {
+    "metalake": Part.metalake, "principal": Part.principal, "catalog": Part.catalog, "namespace": Part.namespace, "table": Part.table,
+    "entity": Part.entity, "role": Part.role, "grant": Part.grant, "link": Part.link, "model_version": Part.model_version,
+    "lance_version": Part.lance_version, "statistic": Part.statistic, "restriction": Part.restriction, "declaration": Part.declaration, "trailer": Part.trailer,
+}  # fmt: skip

@@ -1,0 +1,261 @@
+"""Tags and policies on objects and columns: attach and detach them, see what came down from above, and what one is on.
+
+May import the rooms below. Knows no wire format, and what values tags have there only to tell them. What hangs on what is on the metalake's clock, whatever catalog the object lies in (decision
+record on what lies in no catalog).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.decisions import Link
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, BadRequest, IllegalObject, NotFound
+from limnos.model.kinds import LEAVES, Kind
+from limnos.services.federation.shadows import seen, shadowed
+from limnos.services.lookup.apart import apart_load
+from limnos.services.lookup.columns import column_require, field_ids
+from limnos.services.lookup.objects import codec_of, scope_for, target_require
+from limnos.services.request.scene import Scope
+from limnos.services.request.together import read_together
+from limnos.store.ancestry import path_of
+from limnos.store.attachments import OWN, attached_objects_read
+from limnos.view.cold import for_each, need_all
+from limnos.view.keys import attached_key, node_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from limnos.model.decisions import Chain
+    from limnos.model.permits import Permit
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+HOLDERS: Final = (Kind.CATALOG, Kind.NAMESPACE, *LEAVES, Kind.COLUMN)
+"""What something may be attached to."""
+PLURAL: Final = {Kind.TAG: "tags", Kind.POLICY: "policies"}
+NAMES_MAX: Final = 1_000
+"""How many one request may attach or detach."""
+
+
+class On(NamedTuple):
+    """An object of the metalake's tree, as a request names it."""
+
+    metalake: str
+    kind: Kind
+    full_name: str
+
+    @property
+    def scope(self) -> Scope:
+        """Where it lies."""
+        return scope_for(self.metalake, self.kind, self.full_name)
+
+
+class Place(NamedTuple):
+    """Where something is attached: a node, the links from the object or column up, and the column's field id (`OWN` for the object itself)."""
+
+    node: Node
+    chain: Chain
+    field_id: int
+
+
+class AttachmentsChange(msgspec.Struct, frozen=True):
+    """Attach to an object and detach from it; `shown` are those, by id, that the caller may hear of."""
+
+    kind: Kind
+    target: Node
+    field_id: int
+    attached: tuple[Node, ...]
+    detached: tuple[Node, ...]
+    shown: frozenset[int]
+
+
+class Attached(NamedTuple):
+    """A tag or policy as an object has it: its own, or inherited from something above it; a tag with its values there."""
+
+    node: Node
+    inherited: bool
+    values: tuple[str, ...]
+
+
+class Holder(NamedTuple):
+    """An object that something is attached to: its path below the metalake, the catalog first."""
+
+    kind: Kind
+    path: tuple[str, ...]
+
+
+def place_require(scene: Scene, on: On, *, kind: Kind) -> Place:
+    """Find what something may be attached to, for whoever may know of it. Raises IllegalObject, NotFound, Forbidden."""
+    if on.kind not in HOLDERS:
+        taken = ", ".join(each.word for each in HOLDERS)
+        raise IllegalObject(f"A {on.kind.word} takes no {PLURAL[kind]}: attach them to a {taken}")
+    scene.require_in_metalake_use()
+    if on.kind is Kind.COLUMN:
+        column = column_require(scene, on.full_name, action=Action.METADATA_LOAD)
+        return Place(column.table, column.chain, column.field_id)
+    target = target_require(scene, on.kind, on.full_name, codec_of(scene), Action.METADATA_LOAD)
+    if target.node is None:
+        raise IllegalObject(f"{on.kind.word.capitalize()} {on.full_name} takes no {PLURAL[kind]}")
+    return Place(target.node, target.chain, OWN)
+
+
+async def attached_list(ctx: Context, on: On, *, kind: Kind) -> list[Attached]:
+    """Return what is attached to an object, its own first, then what comes down to it; what the caller may load."""
+
+    def read(scene: Scene) -> list[Attached]:
+        place = place_require(scene, on, kind=kind)
+        return attached_of(scene, place.chain, kind=kind, field_id=place.field_id)
+
+    return await seen(ctx, on.scope, reader=read, otherwise=lambda scene, chain: attached_of(scene, chain, kind=kind))
+
+
+async def attached_load(ctx: Context, on: On, *, kind: Kind, name: str) -> Attached:
+    """Return one of what is attached to an object. Raises NotFound when it is not on it, nor on anything above it."""
+    for found in await attached_list(ctx, on, kind=kind):
+        if found.node.name == name:
+            return found
+    word = kind.word.capitalize()
+    raise NotFound(f"{word} {name} is not on {on.kind.word} {on.full_name}, or you may not know of it", kind=kind.word)
+
+
+def attached_of(scene: Scene, chain: Chain, *, kind: Kind, field_id: int = OWN) -> list[Attached]:
+    """Return what is attached along a chain up to the catalog, each once, as near to its first object as it is; what one may load."""
+    holders = [link for link in chain if link.kind not in (Kind.METALAKE, Kind.COLUMN)]
+    zone = scene.metalake.id
+    facts = need_all(scene.view, [attached_key(kind, link.id) for link in holders if link.id > 0], zone=zone)
+    own = [each for each in facts[0] if each.field_id == field_id] if field_id != OWN else []
+    first = [own] if field_id != OWN or holders[0].id <= 0 else []  # what is not there has nothing of its own
+    rows = first + [[each for each in fact if each.field_id == OWN] for fact in facts]
+    places: dict[int, tuple[bool, tuple[str, ...]]] = {}
+    for depth, on in enumerate(rows):
+        for each in on:
+            places.setdefault(each.attached_id, (depth > 0, each.values))
+    nodes = need_all(scene.view, [node_key(attached_id) for attached_id in places], zone=zone)
+    pairs = zip(nodes, places.values(), strict=True)
+    found = [Attached(node, *rest) for node, rest in pairs if node is not None]
+    seen = for_each(found, lambda each: _may_load(scene, each.node))
+    return [each for each, shown in zip(found, seen, strict=True) if shown]
+
+
+def _may_load(scene: Scene, node: Node) -> bool:
+    chain = (Link(node.id, node.kind, node.name), *scene.settled.outer[-1:])
+    return scene.decide(Action(f"{node.kind.word}_load"), chain).allowed
+
+
+@shadowed
+async def associate(
+    ctx: Context, on: On, *, kind: Kind, adds: tuple[str, ...], removes: tuple[str, ...],
+    check: Callable[[Node], None] = lambda _: None,
+) -> tuple[str, ...]:  # fmt: skip
+    """Attach to an object and detach from it, all or nothing; what is named for both is left as it is.
+
+    `check` may refuse to attach one. Raises NotFound for the object or what is named, Forbidden, AlreadyExists for what is on the object already;
+    that one is not there to be detached is fine. Returns the names of what is on the object itself then, of what the caller may load.
+    """
+    if len(adds) + len(removes) > NAMES_MAX:
+        many = len(adds) + len(removes)
+        raise BadRequest(f"{many} {PLURAL[kind]} in one request are more than the {NAMES_MAX} that are taken")
+    both = frozenset(adds) & frozenset(removes)
+    added, removed = (tuple(dict.fromkeys(each for each in names if each not in both)) for names in (adds, removes))
+
+    def decide(scene: Scene) -> Permit[AttachmentsChange]:
+        scene.require_in_metalake_use()
+        apply = Action(f"{kind.word}_apply")
+        found = for_each((*added, *removed), lambda name: scene.look_up(kind, (name,), apply))
+        nodes, decisions = tuple(each.entity for each in found), [each.decision for each in found]
+        place = place_require(scene, on, kind=kind)  # after them: who may not apply one learns nothing of the object
+        decisions.append(scene.require(Action.METADATA_LOAD, place.chain))
+        for node in nodes[: len(added)]:
+            check(node)
+        command = AttachmentsChange(
+            kind, place.node, place.field_id, nodes[: len(added)], nodes[len(added) :],
+            shown_of(scene, place, kind=kind, named=nodes),
+        )  # fmt: skip
+        return scene.permit(command, *decisions, zone=scene.metalake.id)
+
+    return await ctx.write(on.scope, decide, attachments_change)
+
+
+def shown_of(scene: Scene, place: Place, *, kind: Kind, named: Iterable[Node]) -> frozenset[int]:
+    """Return the ids of what an answer about an object may name: what the caller may load, and what was named."""
+    there = attached_of(scene, place.chain, kind=kind, field_id=place.field_id)
+    return frozenset([each.node.id for each in there] + [node.id for node in named])
+
+
+def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, ...]:
+    """Write and delete the attachments, if the object and what is attached are still there."""
+    command, rows = permit.command, tx.attachments(permit.command.kind)
+    target = tx.nodes.confirm(command.target)
+    for node in command.attached:
+        if not rows.attach(tx.nodes.confirm(node).id, target.id, field_id=command.field_id):
+            raise already_on(node, target, field_id=command.field_id)
+    for node in command.detached:
+        rows.detach(tx.nodes.confirm(node).id, target.id, field_id=command.field_id)
+    return names_on(tx, target, kind=command.kind, field_id=command.field_id, shown=command.shown)
+
+
+def already_on(node: Node, target: Node, *, field_id: int, how: str = "") -> AlreadyExists:
+    """Say that something is attached already, and how."""
+    where = f"{'' if field_id == OWN else 'a column of '}{target.kind.word} {target.name}"
+    told = f"{node.kind.word.capitalize()} {node.name} is on {where} already{how}"
+    return AlreadyExists(told, kind=f"{node.kind.word}_attachment")
+
+
+def names_on(tx: Tx, target: Node, *, kind: Kind, field_id: int, shown: frozenset[int]) -> tuple[str, ...]:
+    """Return the names of what is on an object or column itself, of what may be told, by name."""
+    found = tx.attachments(kind).on(target.id, field_id=field_id)
+    return tuple([name for attached_id, name in found if attached_id in shown])
+
+
+async def holders(
+    ctx: Context, *, metalake: str, kind: Kind, name: str, value: str | None = None
+) -> list[Holder]:  # fmt: skip
+    """Return the objects and columns that something is attached to, in the order of their paths: those that the caller may know of.
+
+    With a value: where a tag has it.
+    """
+    node = await ctx.read(Scope(metalake), lambda scene: apart_load(scene, kind, name=name))
+    pairs, nodes = await ctx.look_up(lambda: attached_objects_read(kind, node.id, value=value))
+    places = [
+        _Found(nodes[object_id][1], path, field_id)
+        for object_id, field_id in pairs
+        if object_id in nodes and (path := path_of(object_id, nodes)) is not None
+    ]
+    catalogs = dict.fromkeys(each.path[0] for each in places)
+    scopes = tuple(Scope(metalake, catalog) for catalog in catalogs)
+    return await read_together(ctx, scopes, lambda scenes: _known(places, dict(zip(catalogs, scenes, strict=True))))
+
+
+class _Found(NamedTuple):
+    """A row of what something is attached to: a kind and path as they were, and the field of a column."""
+
+    kind: Kind
+    path: tuple[str, ...]
+    field_id: int
+
+
+def _known(places: list[_Found], scenes: dict[str, Scene]) -> list[Holder]:
+    columns: dict[tuple[str, ...], dict[int, str]] = {}
+    """By the paths of their tables: names by field ids, read once."""
+    told = for_each(places, lambda each: _holder(scenes[each.path[0]], each, columns=columns))
+    return sorted([each for each in told if each is not None], key=lambda each: each[::-1])
+
+
+def _holder(scene: Scene, found: _Found, *, columns: dict[tuple[str, ...], dict[int, str]]) -> Holder | None:
+    """Say what an object is called to who may know of it; None to others, and of what has gone since it was named."""
+    if found.kind is Kind.CATALOG:
+        return Holder(*found[:2]) if scene.decide(Action.METADATA_LOAD, scene.settled.outer).allowed else None
+    node, chain = scene.find(found.path[1:], found.kind)
+    if node is None or not scene.decide(Action.METADATA_LOAD, chain).allowed:
+        return None
+    if found.field_id == OWN:
+        return Holder(*found[:2])
+    if found.path not in columns:
+        columns[found.path] = {field_id: name for name, field_id in field_ids(scene, node).items()}
+    name = columns[found.path].get(found.field_id)
+    return None if name is None else Holder(Kind.COLUMN, (*found.path, name))

@@ -1,0 +1,125 @@
+"""Policies of a metalake: make, alter, enable and disable; attach them to the kinds of objects that they are for.
+
+May import the rooms below. Knows no wire format. What a policy says is checked in `formats.gravitino`; found, listed and dropped it is as what is
+in `services.lookup.apart`. Nothing here carries one out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.gravitino.policies import content_text, supported_types
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, BadRequest, IllegalObject
+from limnos.model.kinds import Kind
+from limnos.model.privileges import kind_word
+from limnos.model.records import PolicyRecord
+from limnos.names.path import check_gravitino_name
+from limnos.services.governance.attachments import associate
+from limnos.services.lookup.apart import apart_create, apart_find, exists
+from limnos.services.request.properties import Edits, apart_edit
+from limnos.services.request.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.model.permits import Permit
+    from limnos.services.governance.attachments import On
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+
+class PolicyRequest(NamedTuple):
+    """What somebody asks for who makes a policy."""
+
+    policy_type: str
+    content: Json
+    comment: str | None = None
+    enabled: bool = True
+
+
+class NewContent(NamedTuple):
+    """Other content of the same type."""
+
+    policy_type: str
+    content: Json
+
+
+class PolicyAlter(msgspec.Struct, frozen=True):
+    """Change a policy; what is None stays."""
+
+    policy: Node
+    edits: Edits
+    content: str | None
+    enabled: bool | None
+
+
+async def policy_create(ctx: Context, *, metalake: str, name: str, request: PolicyRequest) -> Node:
+    """Make a policy; its maker owns it. Raises AlreadyExists, InvalidName, BadRequest."""
+    text = content_text(request.policy_type, request.content)
+    record = PolicyRecord(request.comment, {}, request.policy_type, request.enabled, text)
+    return await apart_create(ctx, metalake=metalake, kind=Kind.POLICY, name=name, record=record)
+
+
+async def policy_alter(
+    ctx: Context, *, metalake: str, name: str, edits: Edits, content: NewContent | None = None,
+    enabled: bool | None = None,
+) -> Node:  # fmt: skip
+    """Rename a policy, change its comment, what it says, or whether it is in force. Raises NotFound, AlreadyExists, InvalidName, BadRequest."""
+    if edits.name is not None:
+        check_gravitino_name(edits.name, kind="POLICY")
+    text = None if content is None else content_text(content.policy_type, content.content)
+
+    def decide(scene: Scene) -> Permit[PolicyAlter]:
+        found = apart_find(scene, Kind.POLICY, name=name, action=Action.POLICY_ALTER)
+        record = cast("PolicyRecord", found.entity.record)
+        if content is not None and text is not None:
+            _require_same(record, content.policy_type, text=text)
+        return scene.permit(PolicyAlter(found.entity, edits, text, enabled), found.decision)
+
+    try:
+        return await ctx.write(Scope(metalake), decide, policy_update)
+    except AlreadyExists:
+        raise exists(Kind.POLICY, edits.name or name, metalake=metalake) from None
+
+
+def _require_same(record: PolicyRecord, policy_type: str, *, text: str) -> None:
+    """Refuse another type, and other kinds of objects: what the policy is on already would not fit."""
+    if policy_type != record.policy_type:
+        raise BadRequest(
+            f"The policy is of type {record.policy_type} and cannot become one of {policy_type}: make another one"
+        )
+    before, after = (supported_types(policy_type, each) for each in (record.content, text))
+    if set(before) != set(after):
+        raise BadRequest(f"The policy is for {', '.join(before)}, and that does not change: make another one")
+
+
+def policy_update(tx: Tx, permit: Permit[PolicyAlter]) -> Node:
+    """Write the edited record, then the new name."""
+    command = permit.command
+    held = tx.nodes.confirm(command.policy)
+    record = cast("PolicyRecord", held.record)
+    if command.content is not None:
+        record = replace(record, content=command.content)
+    if command.enabled is not None:
+        record = replace(record, enabled=command.enabled)
+    return apart_edit(tx, msgspec.structs.replace(held, record=record), edits=command.edits)
+
+
+async def policies_associate(
+    ctx: Context, on: On, *, adds: tuple[str, ...], removes: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Attach policies to an object and detach others. Raises IllegalObject for one that is for other kinds, and as `associate`."""
+    word = kind_word(on.kind)
+
+    def check(policy: Node) -> None:
+        record = cast("PolicyRecord", policy.record)
+        taken = supported_types(record.policy_type, record.content)
+        if word not in taken:
+            raise IllegalObject(f"Policy {policy.name} is for {', '.join(taken)}: it cannot be attached to a {word}")
+
+    return await associate(ctx, on, kind=Kind.POLICY, adds=adds, removes=removes, check=check)

@@ -1,0 +1,215 @@
+"""Read restrictions: set, remove and tell them.
+
+May import the rooms below and `formats.iceberg`. Knows no wire format. Who may give rights on a table or namespace restricts what is read of it; whom that binds is
+worked out in `access.restrictions`, and what a bound reader gets of a table in `services.iceberg.restricted`. Decision record 0093.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.iceberg.field_ids import schema_of
+from limnos.formats.iceberg.read_restrictions import action_checked, terms_bound
+from limnos.formats.iceberg.row_filters import filter_read
+from limnos.model.decisions import display_names
+from limnos.model.entities import Node
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.model.restrictions import Mask, Terms
+from limnos.names.path import check_part
+from limnos.services.federation.shadows import Unshadowed
+from limnos.services.identity.users import principal_require
+from limnos.services.lookup.objects import codec_of, role_require, scope_for, target_require
+from limnos.services.request.table_formats import ICEBERG, require_format
+from limnos.view.cold import need
+from limnos.view.keys import principal_id_key, restrictions_key, rules_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from limnos.model.permits import Permit
+    from limnos.model.restrictions import Restriction
+    from limnos.services.lookup.objects import Target
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene, Scope
+    from limnos.store.tx import Tx
+
+FILTER_TEXT_MAX: Final = 4_096
+MASKS_MAX: Final = 500
+NAMED_MAX: Final = 100
+"""Users, groups and roles that one restriction names, for and against."""
+
+
+class Who(NamedTuple):
+    """Users, groups and roles by their names."""
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+
+
+class Wanted(NamedTuple):
+    """A restriction as somebody asks for it: a filter as text or JSON, masks by column, whom it binds and whom not."""
+
+    filter: object
+    masks: Mapping[str, str]
+    to: Who
+    unless: Who
+
+
+class On(NamedTuple):
+    """What a restriction is on."""
+
+    metalake: str
+    kind: Kind
+    full_name: str
+
+
+class Shown(NamedTuple):
+    """A restriction as it is told: where it is set, and whom it names."""
+
+    restriction: Restriction
+    on: tuple[Kind, str]
+    to: Who
+    unless: Who
+
+
+class RestrictionSet(msgspec.Struct, frozen=True):
+    """Set a restriction on a table or namespace."""
+
+    node: Node
+    name: str
+    terms: Terms
+
+
+class RestrictionRemove(msgspec.Struct, frozen=True):
+    """Remove a restriction."""
+
+    node: Node
+    name: str
+
+
+async def restrictions_list(ctx: Context, on: On) -> list[Shown]:
+    """Return what restricts a table or namespace, the nearest first, to who may restrict it. Raises NotFound, Forbidden, BadRequest."""
+
+    def read(scene: Scene) -> list[Shown]:
+        target = _target(scene, on)
+        held = need(scene.view, restrictions_key(scene.zone), zone=scene.zone).by_object
+        places = list(zip(target.chain, display_names(target.chain), strict=True))
+        return [_shown(scene, each, on=(link.kind, name)) for link, name in places for each in held.get(link.id, ())]
+
+    return await ctx.read(_scope(on), read)
+
+
+async def restriction_set(ctx: Context, on: On, *, name: str, wanted: Wanted) -> None:
+    """Set a restriction, in place of one of its name. Raises NotFound, Forbidden, BadRequest for what does not fit the table."""
+    check_part(name)
+    await ctx.read(_scope(on), lambda scene: _target(scene, on))  # nothing is worked out for who may not
+    row_filter = await _filter_of(ctx, wanted.filter)
+    if len(wanted.masks) > MASKS_MAX:
+        raise BadRequest(f"A restriction has at most {MASKS_MAX} masks, not {len(wanted.masks)}")
+    masks = tuple([Mask(column, action_checked(action)) for column, action in wanted.masks.items()])
+    if not row_filter and not masks:
+        raise BadRequest("A restriction has a filter, a mask or both: without any it restricts nothing")
+
+    def decide(scene: Scene) -> Permit[RestrictionSet]:
+        target = _target(scene, on)
+        node = _node_of(target)
+        terms = Terms(row_filter, masks, _ids(scene, wanted.to), _ids(scene, wanted.unless))
+        if node.kind is Kind.TABLE:
+            terms = terms_bound(terms, schema_of(scene.document(node.id).body))
+        decision = scene.require(Action.RESTRICT, target.chain)
+        return scene.permit(RestrictionSet(node, name, terms), decision)
+
+    await ctx.write(_scope(on), decide, restriction_put)
+
+
+async def _filter_of(ctx: Context, asked: object) -> str:
+    """Read a filter: JSON here, as it is bounded; text in a process that can be ended."""
+    if asked is None:
+        return ""
+    if not isinstance(asked, str):
+        return msgspec.json.encode(filter_read(asked)).decode()
+    if len(asked) > FILTER_TEXT_MAX:
+        raise BadRequest(f"A filter has at most {FILTER_TEXT_MAX} characters")
+    (found,) = await ctx.services.chores.do("iceberg-filter", asked.encode())
+    return found.decode()
+
+
+async def restriction_remove(ctx: Context, on: On, *, name: str) -> bool:
+    """Remove a restriction from what it is set on; says whether it was there."""
+
+    def decide(scene: Scene) -> Permit[RestrictionRemove]:
+        target = _target(scene, on)
+        decision = scene.require(Action.RESTRICT, target.chain)
+        return scene.permit(RestrictionRemove(_node_of(target), name), decision)
+
+    return await ctx.write(_scope(on), decide, restriction_delete)
+
+
+def restriction_put(tx: Tx, permit: Permit[RestrictionSet]) -> None:
+    """Write the restriction, if what it is for is still there."""
+    command = permit.command
+    tx.restrictions.put(tx.nodes.confirm(command.node), command.name, terms=command.terms)
+
+
+def restriction_delete(tx: Tx, permit: Permit[RestrictionRemove]) -> bool:
+    """Delete it."""
+    command = permit.command
+    return tx.restrictions.delete(tx.nodes.confirm(command.node), command.name)
+
+
+def _scope(on: On) -> Scope:
+    return scope_for(on.metalake, on.kind, on.full_name)
+
+
+def _target(scene: Scene, on: On) -> Target:
+    """Find what may be restricted, for who may restrict it. Raises NotFound, Forbidden, BadRequest."""
+    if on.kind not in Action.RESTRICT.kinds:
+        raise BadRequest(f"Reading is restricted of a table, or of all in a namespace, not of a {on.kind.word}")
+    scene.require_in_metalake_use()
+    try:
+        target = target_require(scene, on.kind, on.full_name, codec_of(scene), Action.RESTRICT)
+    except Unshadowed:
+        scene.require(Action.RESTRICT, scene.settled.outer)
+        raise
+    require_format(scene, ICEBERG)
+    return target
+
+
+def _node_of(target: Target) -> Node:
+    if target.node is None:
+        raise BadRequest("Reading is restricted of tables and namespaces alone")
+    return target.node
+
+
+def _ids(scene: Scene, who: Who) -> tuple[int, ...]:
+    """Return the ids of whom a restriction names. Raises NotFound, BadRequest."""
+    if sum(map(len, who)) > NAMED_MAX:
+        raise BadRequest(f"A restriction names at most {NAMED_MAX} users, groups and roles: name a role that they hold")
+    found = [principal_require(scene, Kind.USER, name).id for name in who.users]
+    found += [principal_require(scene, Kind.GROUP, name).id for name in who.groups]
+    found += [role_require(scene, name).id for name in who.roles]
+    return tuple(sorted(set(found)))
+
+
+def _shown(scene: Scene, found: Restriction, *, on: tuple[Kind, str]) -> Shown:
+    return Shown(found, on, _who(scene, found.terms.to), _who(scene, found.terms.unless))
+
+
+def _who(scene: Scene, ids: Iterable[int]) -> Who:
+    """Return the names of whom ids mean; who was removed is left out."""
+    zone, people, roles = scene.metalake.id, [], []
+    for each in ids:
+        principal = need(scene.view, principal_id_key(each), zone=zone)
+        if principal is not None:
+            people.append(principal)
+            continue
+        fact = need(scene.view, rules_key(each), zone=zone)
+        if fact is not None:
+            roles.append(fact[0].name)
+    users, groups = ([each.name for each in people if each.kind is kind] for kind in (Kind.USER, Kind.GROUP))
+    return Who(tuple(users), tuple(groups), tuple(roles))

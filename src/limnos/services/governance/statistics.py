@@ -1,0 +1,189 @@
+"""Statistics of tables, of their partitions and of their columns, that engines and people keep beside them: list, update, drop.
+
+May import the rooms below. Knows no wire format. Who may load a table reads them, its columns' too, who may alter it writes them. Only custom ones are taken: the names
+of others are kept for what a server might count itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import BadRequest, IllegalStatistic, Unsupported
+from limnos.model.kinds import Kind
+from limnos.services.federation.shadows import seen, shadowed
+from limnos.services.lookup.columns import column_require
+from limnos.services.lookup.objects import codec_of, target_require
+from limnos.store.attachments import OWN
+from limnos.store.statistics import partition_statistics_read, statistics_read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.model.decisions import Chain
+    from limnos.model.permits import Permit
+    from limnos.model.statistics import Range, Statistic
+    from limnos.services.governance.attachments import On
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+CUSTOM: Final = "custom-"
+NAME_MAX: Final = 256
+VALUE_BYTES_MAX: Final = 16 << 10
+WRITES_MAX: Final = 10_000
+"""Statistics that one request may write or drop."""
+READ_MAX: Final = 100_000
+"""Statistics of partitions that one answer may hold."""
+
+Value = object
+
+
+class StatisticsUpdate(msgspec.Struct, frozen=True):
+    """Write statistics of a table or of one of its columns: partition (empty for the table), name, value as JSON."""
+
+    table: Node
+    field_id: int
+    values: tuple[tuple[str, str, str], ...]
+
+
+class StatisticsDrop(msgspec.Struct, frozen=True):
+    """Drop statistics of a table or of one of its columns: partition (empty for the table) and name."""
+
+    table: Node
+    field_id: int
+    names: tuple[tuple[str, str], ...]
+
+
+class _Kept(NamedTuple):
+    """What statistics are kept of: a table, the links from it up, and a column's field id (`OWN` for the table)."""
+
+    table: Node
+    chain: Chain
+    field_id: int
+
+
+def _kept(scene: Scene, on: On, *, action: Action) -> _Kept:
+    """Find the table or column for who may do the action to the table. Raises Unsupported for another kind, NotFound, Forbidden."""
+    scene.require_in_metalake_use()
+    if on.kind is Kind.COLUMN:
+        column = column_require(scene, on.full_name, action=action)
+        scene.require_in_use()
+        return _Kept(column.table, column.chain[1:], column.field_id)
+    is_table = on.kind is Kind.TABLE
+    found = target_require(scene, on.kind, on.full_name, codec_of(scene), action if is_table else Action.METADATA_LOAD)
+    if not is_table or found.node is None:
+        raise Unsupported(f"Statistics are kept of tables and columns, not of a {on.kind.word}")
+    scene.require_in_use()
+    return _Kept(found.node, found.chain, OWN)
+
+
+def _of_partitions(on: On) -> None:
+    if on.kind is Kind.COLUMN:
+        raise Unsupported("A column has no partitions of its own: name the table")
+
+
+async def _read_kept(ctx: Context, on: On) -> _Kept | None:
+    """Find the table or column for who may load the table; None for a table of a source that nothing hangs on."""
+
+    def otherwise(scene: Scene, _: Chain) -> None:
+        scene.require_in_use()
+
+    return await seen(
+        ctx, on.scope, reader=lambda scene: _kept(scene, on, action=Action.TABLE_LOAD), otherwise=otherwise
+    )
+
+
+async def statistics_list(ctx: Context, on: On) -> list[Statistic]:
+    """Return a table's own statistics, or a column's, by name. Raises NotFound, Forbidden, Unsupported."""
+    kept = await _read_kept(ctx, on)
+    return [] if kept is None else await ctx.look_up(lambda: statistics_read(kept.table.id, field_id=kept.field_id))
+
+
+async def partition_statistics_list(ctx: Context, on: On, *, within: Range) -> list[Statistic]:
+    """Return the statistics of a range of partitions. Raises BadRequest for no range, or for more than an answer holds."""
+    kept = await _read_kept(ctx, on)
+    _of_partitions(on)
+    if within.above is None and within.below is None:
+        raise BadRequest("Which partitions are meant: give from, to or both")
+    if kept is None:
+        return []
+    found = await ctx.look_up(lambda: partition_statistics_read(kept.table.id, within, limit=READ_MAX + 1))
+    if len(found) > READ_MAX:
+        raise BadRequest(f"The range has more than {READ_MAX} statistics: ask for fewer partitions at once")
+    return found
+
+
+async def statistics_update(ctx: Context, on: On, *, values: Iterable[tuple[str, str, Value]]) -> None:
+    """Write statistics: partition (empty for the table's own), name, value. Raises IllegalStatistic, BadRequest, NotFound, Forbidden, Unsupported."""
+    texts = tuple([(partition, _checked(name), _text(name, value)) for partition, name, value in values])
+    _check_count(len(texts))
+    await _update(ctx, on, texts=texts)
+
+
+@shadowed
+async def _update(ctx: Context, on: On, *, texts: tuple[tuple[str, str, str], ...]) -> None:
+    def decide(scene: Scene) -> Permit[StatisticsUpdate]:
+        kept = _kept(scene, on, action=Action.TABLE_ALTER)
+        if any(partition for partition, _, _ in texts):
+            _of_partitions(on)
+        decision = scene.require(Action.TABLE_ALTER, kept.chain)
+        return scene.permit(StatisticsUpdate(kept.table, kept.field_id, texts), decision)
+
+    await ctx.write(on.scope, decide, statistics_put)
+
+
+def statistics_put(tx: Tx, permit: Permit[StatisticsUpdate]) -> None:
+    """Write the statistics, if the table is still there."""
+    command = permit.command
+    tx.statistics.put(tx.nodes.confirm(command.table).id, command.values, field_id=command.field_id)
+
+
+async def statistics_drop(ctx: Context, on: On, *, names: Iterable[tuple[str, str]]) -> bool:
+    """Drop statistics by partition and name; says whether any was there. Raises as `statistics_update` does."""
+    gone = tuple([(partition, _checked(name)) for partition, name in names])
+    _check_count(len(gone))
+    return await _drop(ctx, on, gone=gone)
+
+
+@shadowed
+async def _drop(ctx: Context, on: On, *, gone: tuple[tuple[str, str], ...]) -> bool:
+    def decide(scene: Scene) -> Permit[StatisticsDrop]:
+        kept = _kept(scene, on, action=Action.TABLE_ALTER)
+        if any(partition for partition, _ in gone):
+            _of_partitions(on)
+        decision = scene.require(Action.TABLE_ALTER, kept.chain)
+        return scene.permit(StatisticsDrop(kept.table, kept.field_id, gone), decision)
+
+    return await ctx.write(on.scope, decide, statistics_delete)
+
+
+def statistics_delete(tx: Tx, permit: Permit[StatisticsDrop]) -> bool:
+    """Delete the statistics, if the table is still there."""
+    command = permit.command
+    return tx.statistics.delete(tx.nodes.confirm(command.table).id, command.names, field_id=command.field_id) > 0
+
+
+def _check_count(count: int) -> None:
+    if not 0 < count <= WRITES_MAX:
+        raise BadRequest(f"A request names 1 to {WRITES_MAX} statistics, not {count}")
+
+
+def _checked(name: str) -> str:
+    if not name.startswith(CUSTOM):
+        raise IllegalStatistic(f"Statistic {name} is none that you may write: its name must begin with {CUSTOM}")
+    if not len(CUSTOM) < len(name) <= NAME_MAX:
+        raise IllegalStatistic(f"A statistic's name has something after {CUSTOM}, and {NAME_MAX} characters at most")
+    return name
+
+
+def _text(name: str, value: Value) -> str:
+    if value is None:
+        raise BadRequest(f"Statistic {name} has no value: give a number, text, boolean, list or object, or drop it")
+    text = msgspec.json.encode(value)
+    if len(text) > VALUE_BYTES_MAX:
+        raise BadRequest(f"The value of statistic {name} has {len(text)} bytes; {VALUE_BYTES_MAX} are taken")
+    return text.decode()

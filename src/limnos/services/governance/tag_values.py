@@ -1,0 +1,177 @@
+"""Values that tags have where they are attached: which a tag allows, and pairs of a tag and a value that are added and taken away.
+
+May import the rooms below. Knows no wire format. A tag is on an object without a value, or with one or several in the order in which they came; adding is
+incremental, and what is asked for already is no failure. The last value that goes takes the tag off.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.model.records import TagRecord
+from limnos.services.federation.shadows import shadowed
+from limnos.services.governance.attachments import NAMES_MAX, already_on, names_on, place_require, shown_of
+from limnos.view.cold import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from limnos.model.permits import Permit
+    from limnos.services.governance.attachments import On
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+VALUE_MAX: Final = 256
+VALUES_MAX: Final = 1_000
+"""How many values a tag allows, and has at one object."""
+
+
+class Pair(NamedTuple):
+    """A tag, by its name, and a value; None for the tag without one."""
+
+    name: str
+    value: str | None
+
+
+class TagPairs(msgspec.Struct, frozen=True):
+    """Add values to one tag at an object and take others away; None is the tag without a value."""
+
+    tag: Node
+    adds: tuple[str | None, ...]
+    removes: tuple[str | None, ...]
+
+
+class PairsChange(msgspec.Struct, frozen=True):
+    """Change the values of tags at an object or column; `shown` are the tags, by id, that the caller may hear of."""
+
+    target: Node
+    field_id: int
+    tags: tuple[TagPairs, ...]
+    shown: frozenset[int]
+
+
+def check_value(value: str) -> str:
+    """Refuse what is no value of a tag. Raises BadRequest."""
+    if not value.strip() or len(value) > VALUE_MAX:
+        raise BadRequest(f"A tag's value has 1 to {VALUE_MAX} characters, and not only blanks")
+    return value
+
+
+def tag_record(comment: str | None, properties: dict[str, str], *, allowed_values: Sequence[str] | None) -> TagRecord:
+    """Build the record of a tag that allows any value (None), none (empty), or some. Raises BadRequest."""
+    values = tuple(dict.fromkeys(check_value(value) for value in allowed_values or ()))
+    if len(values) > VALUES_MAX:
+        raise BadRequest(f"A tag allows {VALUES_MAX} values at most, or any")
+    return TagRecord(comment, properties, values, valueless=allowed_values is not None and not values)
+
+
+def allowed_values(record: TagRecord) -> tuple[str, ...] | None:
+    """Return the values that a tag allows: None for any, none at all where it has no values."""
+    return record.allowed_values if record.allowed_values or record.valueless else None
+
+
+@shadowed
+async def pairs_associate(
+    ctx: Context, on: On, *, adds: tuple[Pair, ...], removes: tuple[Pair, ...]
+) -> tuple[str, ...]:
+    """Add pairs to an object or column and take others away, all or nothing; what is there, or gone, already is no failure.
+
+    Raises BadRequest for pairs that contradict each other or values that a tag does not allow, AlreadyExists for a tag
+    without a value beside values that stay, NotFound, Forbidden. Returns the names of what is on the object itself then, of what the caller may load.
+    """
+    wanted = _by_name(adds, removes)
+
+    def decide(scene: Scene) -> Permit[PairsChange]:
+        scene.require_in_metalake_use()
+        found = for_each(tuple(wanted), lambda name: scene.look_up(Kind.TAG, (name,), Action.TAG_APPLY))
+        tags = tuple(TagPairs(each.entity, *wanted[name]) for name, each in zip(wanted, found, strict=True))
+        place = place_require(
+            scene, on, kind=Kind.TAG
+        )  # after them: who may not apply one learns nothing of the object
+        here = scene.require(Action.METADATA_LOAD, place.chain)
+        for tag in tags:
+            _check_allowed(tag)
+        shown = shown_of(scene, place, kind=Kind.TAG, named=[tag.tag for tag in tags])
+        command = PairsChange(place.node, place.field_id, tags, shown)
+        return scene.permit(command, *(each.decision for each in found), here, zone=scene.metalake.id)
+
+    return await ctx.write(on.scope, decide, pairs_change)
+
+
+def _by_name(
+    adds: Iterable[Pair], removes: Iterable[Pair]
+) -> dict[str, tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
+    """Bring together what is asked of each tag, each pair once. Raises BadRequest."""
+    added, removed = dict.fromkeys(adds), dict.fromkeys(removes)
+    if len(added) + len(removed) > NAMES_MAX:
+        raise BadRequest(
+            f"{len(added) + len(removed)} tags in one request are more than the {NAMES_MAX} that are taken"
+        )
+    both = next(iter(added.keys() & removed.keys()), None)
+    if both is not None:
+        told = "without a value" if both.value is None else f"with value {both.value}"
+        raise BadRequest(f"Tag {both.name} {told} is to be added and removed at once: leave one of them out")
+    wanted: dict[str, tuple[tuple[str | None, ...], tuple[str | None, ...]]] = {}
+    for name in dict.fromkeys(pair.name for pair in (*added, *removed)):
+        some, gone = (tuple(each.value for each in pairs if each.name == name) for pairs in (added, removed))
+        if None in some and len(some) > 1:
+            raise BadRequest(f"Tag {name} is to be added with a value and without one: choose")
+        for value in (*some, *gone):
+            if value is not None:
+                check_value(value)
+        wanted[name] = some, gone
+    return wanted
+
+
+def _check_allowed(tag: TagPairs) -> None:
+    allowed = allowed_values(cast("TagRecord", tag.tag.record))
+    if allowed is None:
+        return
+    for value in tag.adds:
+        if value is not None and value not in allowed:
+            told = f"one of {', '.join(allowed[:10])}{', …' if len(allowed) > 10 else ''}" if allowed else "no value"
+            raise BadRequest(f"Tag {tag.tag.name} takes {told}, not {value}")
+
+
+def pairs_change(tx: Tx, permit: Permit[PairsChange]) -> tuple[str, ...]:
+    """Write the values, if the object and the tags are still there."""
+    command, rows = permit.command, tx.attachments(Kind.TAG)
+    target, field_id = tx.nodes.confirm(command.target), command.field_id
+    for tag in command.tags:
+        tag_id = tx.nodes.confirm(tag.tag).id
+        before = rows.values(tag_id, target.id, field_id=field_id)
+        after = values_after(before, adds=tag.adds, removes=tag.removes)
+        if after is None and None in tag.adds:
+            raise already_on(tag.tag, target, field_id=field_id, how=" with values: remove these, or add one")
+        if after == before:
+            continue
+        if after is None:
+            rows.detach(tag_id, target.id, field_id=field_id)
+            continue
+        if len(after) > VALUES_MAX:
+            raise BadRequest(f"Tag {tag.tag.name} would have {len(after)} values there; {VALUES_MAX} are taken")
+        is_new = rows.attach(tag_id, target.id, field_id=field_id)
+        if after != (before or ()):
+            rows.set_values(tag_id, target.id, values=after, field_id=field_id, told=is_new)
+    return names_on(tx, target, kind=Kind.TAG, field_id=field_id, shown=command.shown)
+
+
+def values_after(
+    before: tuple[str, ...] | None, *, adds: Sequence[str | None], removes: Sequence[str | None]
+) -> tuple[str, ...] | None:
+    """Return what a tag has after pairs were taken away and added: None where it is not attached, an empty tuple for no value.
+
+    None also where it should be there without a value and others stay, which cannot be.
+    """
+    kept = [value for value in before or () if value not in removes]
+    kept += [value for value in adds if value is not None and value not in kept]
+    if None in adds:
+        return None if kept else ()
+    return tuple(kept) if kept or (before == () and None not in removes) else None

@@ -1,0 +1,1 @@
+"""Iceberg tables and views: create, commit, plan scans, restricted reads. May import `vending` and what that may import."""

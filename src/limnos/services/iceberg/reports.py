@@ -1,0 +1,126 @@
+"""Reports of clients about their scans and commits: taken at once, written behind the request in batches, and shown.
+
+May import the rooms below. Knows no wire format. A crowd of reports is a crowd of appends to a list that is bounded: what does
+not fit is counted and let go, for no answer and no commit waits for a report. A node that is killed loses what it had not
+written yet, a second's worth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+from limnos.access.actions import Action
+from limnos.model.entities import Report
+from limnos.model.errors import LimnosError
+from limnos.model.permits import upkeep_permit
+from limnos.services.catalog.tables import table_find
+from limnos.services.request.shared import Part
+from limnos.store.reports import reports_put, reports_read
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene, Scope
+    from limnos.store.interface import Store
+
+log = get_logger("limnos.reports")
+WAITING_BYTES_MAX = 4 << 20
+BATCH_MAX = 500
+PAUSE_S = 0.5
+PAGE_MAX = 1000
+TAKEN = Counter(
+    "limnos_metrics_reports_total", "Reports of clients about scans and commits, by what became of them.", ("outcome",)
+)
+
+
+class Reports:
+    """What is waiting to be written, and the task that writes it while there is something."""
+
+    def __init__(self, store: Store, *, keep_ms: int, sample: float) -> None:
+        self.store = store
+        self.keep_ms = keep_ms
+        self.sample = sample
+        self._waiting: deque[Report] = deque()
+        self._bytes = 0
+        self._writer: asyncio.Task[None] | None = None
+        self._permit = upkeep_permit("limnos")
+
+    def take(self, report: Report) -> None:
+        """Take a report, unless none are kept, it is not in the sample, or too much is waiting already."""
+        if not self.keep_ms or (self.sample < 1 and random.random() >= self.sample):  # noqa: S311 - a sample
+            TAKEN["left out",] += 1
+            return
+        if self._bytes + len(report.body) > WAITING_BYTES_MAX:
+            TAKEN["lost",] += 1
+            return
+        self._waiting.append(report)
+        self._bytes += len(report.body)
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.get_running_loop().create_task(self._write_soon())
+
+    async def _write_soon(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(PAUSE_S)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write what is waiting. What the store does not take is let go."""
+        while self._waiting:
+            batch = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
+            self._bytes -= sum(len(each.body) for each in batch)
+            try:
+                await self.store.submit(self._permit, partial(reports_put, reports=batch, keep_ms=self.keep_ms))
+                TAKEN["kept",] += len(batch)
+            except LimnosError as error:
+                TAKEN["lost",] += len(batch)
+                log.warning("reports of clients are lost", count=len(batch), error=error.message)
+
+
+async def report_take(
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, kind: str, snapshot_id: int | None, body: bytes
+) -> None:
+    """Take a report on a table from whoever may know it, and keep that of whoever may load it. Raises NotFound, Forbidden."""
+
+    def look(scene: Scene) -> tuple[int, str] | None:
+        found = table_find(scene, namespace, name, Action.TABLE_EXISTS)
+        return (found.entity.id, scene.user) if scene.decide(Action.TABLE_LOAD, found.chain).allowed else None
+
+    found = await ctx.read(scope, look)
+    if found is not None:
+        now_ms = ctx.services.store.time.now_ms()
+        REPORTS.of(ctx.services).take(Report(0, found[0], kind, found[1], now_ms, snapshot_id, body))
+
+
+def catalog_require(scene: Scene) -> None:
+    """Return if the caller may use the catalog: who may not is told nothing about the question."""
+    scene.require(Action.CATALOG_LOAD, scene.settled.outer)
+
+
+async def reports_list(
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, kind: str, before: int, limit: int
+) -> tuple[tuple[Report, ...], bool]:
+    """Return a table's reports, newest first, to whoever may change the table: they tell who asks what of it.
+
+    Also says whether more may be there than `limit`, or than one answer holds.
+    """
+
+    def look(scene: Scene) -> int:
+        return table_find(scene, namespace, name, Action.TABLE_REPORTS).entity.id
+
+    node_id = await ctx.read(scope, look)
+    count = max(1, min(limit, PAGE_MAX))
+    return await ctx.look_up(lambda: reports_read(node_id, kind=kind, before=before, limit=count))
+
+
+REPORTS: Part[Reports] = Part(
+    "reports",
+    lambda services: Reports(
+        services.store, keep_ms=services.defaults.keep_reports_ms, sample=services.defaults.reports_sample
+    ),
+)

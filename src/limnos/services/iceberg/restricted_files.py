@@ -1,0 +1,80 @@
+"""Files that were rewritten for restricted readers, deleted when no plan needs them any more.
+
+May import the rooms below. A task that comes round: in each catalog's warehouse a place is set aside (`services.iceberg.restricted_reads`), and each of its directories has rows in the store as long as a plan needs it.
+Directories without rows go: a node that was killed left them, or a store that was away. Directories whose name is a number are an earlier release's, by periods of 12 hours.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from limnos.files import delete_directory, store_for
+from limnos.model.errors import LimnosError
+from limnos.services.request.places import SET_ASIDE
+from limnos.store.nodes import catalogs_read
+from limnos.store.restricted_reads import ENDED_AT_ONCE
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.services.storage.work import Beat, Work
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.restricted_files")
+PRUNE_RESTRICTED: Final = "prune-restricted"
+_DIRECTORY: Final = re.compile(r"t[0-9]+-[0-9a-f]{12}-[0-9a-f]{16}")
+PRUNE_RESTRICTED_EVERY_S: Final = 3600.0
+PERIOD_MS: Final = 12 * 3_600_000
+"""Of an earlier release: what was made in one period was there for the next one, too."""
+
+
+async def restricted_prune(work: Work, *, now_ms: int) -> int:
+    """Delete directories that no plan needs, in every catalog; returns how many went. A store that does not answer is left for the next round."""
+    gone = 0
+    for home, properties in await work.submit(partial(_homes, work)):
+        try:
+            there = await work.apart(partial(_listed, home, properties=properties))
+            known = await work.submit(partial(_ended, home))
+            old = [each for each in there if f"{home}/{SET_ASIDE}/{each}" not in known and _is_over(each, now_ms)]
+            gone += await work.apart(partial(prune, home, properties=properties, names=old))
+        except LimnosError as error:
+            log.warning("files of ended restricted plans stay for now", home=home, error=error.message)
+    return gone
+
+
+def _homes(work: Work, tx: Tx) -> list[tuple[str, Mapping[str, str]]]:
+    places = [work.place(record, node_id) for node_id, record in catalogs_read(tx)]
+    return list(
+        {place.home: (place.home, place.catalog.properties) for place in places if place.home is not None}.values()
+    )
+
+
+def _listed(home: str, beat: Beat, *, properties: Mapping[str, str]) -> list[str]:
+    """List the directories below a warehouse. Before the rows are read: a directory is made after its row."""
+    beat(0)
+    return store_for(home, properties).directories(f"{home}/{SET_ASIDE}")
+
+
+def _ended(home: str, tx: Tx) -> set[str]:
+    """Forget the directories whose plans are over; returns those that plans need."""
+    while len(tx.restricted_reads.end(home)) == ENDED_AT_ONCE:
+        pass
+    return tx.restricted_reads.known()
+
+
+def _is_over(name: str, now_ms: int) -> bool:
+    """Say whether a directory without rows may go: one of ours, or a period that nobody reads any more."""
+    if name.isascii() and name.isdigit():
+        return int(name) < now_ms // PERIOD_MS - 1
+    return _DIRECTORY.fullmatch(name) is not None
+
+
+def prune(home: str, beat: Beat, *, properties: Mapping[str, str], names: list[str]) -> int:
+    """Delete directories below a warehouse; returns how many went. Raises StorageFailed, Unavailable."""
+    for count, name in enumerate(names):
+        beat(count)
+        delete_directory(f"{home}/{SET_ASIDE}/{name}", properties)
+    return len(names)

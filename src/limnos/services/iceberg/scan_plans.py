@@ -1,0 +1,187 @@
+"""Plans of scans: begun, come back for, told in parts, cancelled.
+
+May import the rooms below. Knows no wire format. A plan that one answer tells whole is kept nowhere. Of any other the store has a row: what it is of and, once they are
+known, its parts; so any node answers for it, and works it out again from there. Who may not read the table any more gets nothing of an older plan. Decision record 0092.
+"""
+
+from __future__ import annotations
+
+from secrets import token_hex
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.scans.request import Aim, ScanRequest
+from limnos.model.errors import NotFound
+from limnos.model.permits import upkeep_permit
+from limnos.services.iceberg.restricted_reads import directory_leave
+from limnos.services.iceberg.scan_flights import FLIGHTS
+from limnos.services.iceberg.scans import Scan, Scanned, Told, scan_of
+from limnos.services.iceberg.snapshot_pins import PLAN_PINS, pinned_by
+from limnos.store.scan_plans import ScanPlan, plan_of, plan_query
+
+if TYPE_CHECKING:
+    from limnos.services.request.context import Context
+    from limnos.store.tx import Tx
+
+_PERMIT: Final = upkeep_permit("limnos")
+_ID_LENGTH: Final = 32
+_TOLD_WHOLE: Final = "told-"
+"""So begin the ids of plans that were told at once. Iceberg's Java library cancels every plan when it has read it: there is nothing to look for then."""
+
+
+class Planned(NamedTuple):
+    """What there is of a plan: all of it in `told`, or `tasks` that are fetched one by one; neither while it is worked on, or was cancelled."""
+
+    plan_id: str
+    told: Told | None = None
+    tasks: tuple[str, ...] = ()
+    is_cancelled: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is worked out."""
+        return self.told is not None or bool(self.tasks)
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    aim: Aim
+    asked: ScanRequest
+
+
+class _Worked(NamedTuple):
+    """What came of working a plan out: all of it, or the number of its parts."""
+
+    told: Told | None
+    parts: int = 0
+
+
+async def plan_begin(ctx: Context, scanned: Scanned) -> Planned:
+    """Plan a scan, for as long as an answer waits. Raises BadRequest, Unsupported, MissingFile, InvalidTable, Unavailable."""
+    scan, plan_id = await scan_of(ctx, scanned), token_hex(_ID_LENGTH // 2)
+    await PLAN_PINS.of(ctx.services).hold(ctx, scanned, aim=scan.aim, plan_id=plan_id)
+    found = await _worked(ctx, scan, plan_id=plan_id)
+    if found is None or found.told is None:
+        kept = ScanPlan(
+            plan_id, msgspec.json.encode(_Kept(scan.aim, scanned.asked)), "" if found is None else str(found.parts)
+        )
+        await _keep(ctx, scanned, plan=kept, snapshots=pinned_by(scan.aim))
+        return _planned(plan_id, found)
+    return _planned(told_whole(plan_id), found)
+
+
+def told_whole(plan_id: str = "") -> str:
+    """Return the id of a plan that its answer tells whole."""
+    return f"{_TOLD_WHOLE}{plan_id or token_hex(_ID_LENGTH // 2)}"
+
+
+async def plan_load(ctx: Context, scanned: Scanned, *, plan_id: str) -> Planned:
+    """Return what there is of a plan that was begun. Raises NotFound (no such plan), Forbidden, and as `plan_begin` does."""
+    kept = await _find(ctx, scanned, plan_id=plan_id)
+    if kept is None:
+        raise _no_plan()
+    if kept.is_cancelled:
+        return Planned(plan_id, is_cancelled=True)
+    scan = _scan(ctx, scanned, kept=kept)  # refused to whom a restriction binds by now
+    if kept.parts:
+        return _planned(plan_id, _Worked(None, int(kept.parts)))
+    found = await _worked(ctx, scan, plan_id=plan_id)
+    if found is not None and found.parts:
+        parts = str(found.parts)
+        await ctx.services.store.submit(_PERMIT, lambda tx: tx.scan_plans.tell(plan_id, parts))
+    return _planned(plan_id, found)
+
+
+async def plan_cancel(ctx: Context, scanned: Scanned, *, plan_id: str) -> None:
+    """Forget a plan; what is worked on is ended, and of one that was told whole nothing is left to forget. Raises NotFound."""
+    if plan_id.startswith(_TOLD_WHOLE):
+        if scanned.bound is not None:
+            await directory_leave(ctx, scanned, bound=scanned.bound, plan=plan_id.removeprefix(_TOLD_WHOLE))
+        await PLAN_PINS.of(ctx.services).release(
+            ctx, table_id=scanned.document.node_id, plan_id=plan_id.removeprefix(_TOLD_WHOLE)
+        )
+        return
+    kept = await _find(ctx, scanned, plan_id=plan_id)
+    if kept is None:
+        raise _no_plan()
+    FLIGHTS.of(ctx.services).end(plan_id)
+
+    def mutation(tx: Tx) -> None:
+        tx.scan_plans.cancel(plan_id)
+        tx.snapshot_pins.plan_drop(plan_id)
+
+    await ctx.services.store.submit(_PERMIT, mutation)
+    # Behind the cancellation: a pin that outlives a killed node ends by itself, a plan that was cancelled in half does not.
+    await PLAN_PINS.of(ctx.services).release(ctx, table_id=scanned.document.node_id, plan_id=plan_id)
+
+
+async def tasks_load(ctx: Context, scanned: Scanned, *, task: str) -> Told:
+    """Tell one part of a plan. Raises NotFound (no such part, or its plan was cancelled), MissingFile, InvalidTable, Unavailable."""
+    plan_id, _, number = task.partition("-")
+    kept = (
+        await _find(ctx, scanned, plan_id=plan_id)
+        if number.isascii() and number.isdigit() and len(number) < 10
+        else None
+    )
+    if kept is None or kept.is_cancelled or not kept.parts or int(number) >= int(kept.parts):
+        raise NotFound(
+            "There is no such plan task of yours for this table: its plan has ended or was cancelled, or this server did not give it. Plan the scan anew",
+            kind="plan-task",
+        )
+    scan = _scan(ctx, scanned, kept=kept)
+    parts = scan.parts(await scan.needed())
+    if int(number) >= len(parts):
+        return Told(b"", b"", 0)  # nodes with other settings know fewer parts, which hold all of it
+    return await scan.tasks(parts[int(number)])
+
+
+async def _worked(ctx: Context, scan: Scan, *, plan_id: str) -> _Worked | None:
+    async def work() -> _Worked:
+        needed = await scan.needed()
+        parts = scan.parts(needed)
+        return _Worked(None, len(parts)) if len(parts) > 1 else _Worked(await scan.tasks(needed))
+
+    return await FLIGHTS.of(ctx.services).outcome(
+        plan_id, work, caller=scan.asker.name, wait_s=ctx.services.defaults.scan_wait_s
+    )
+
+
+def _planned(plan_id: str, found: _Worked | None) -> Planned:
+    if found is None:
+        return Planned(plan_id)
+    return Planned(plan_id, found.told, tuple(f"{plan_id}-{number}" for number in range(found.parts)))
+
+
+def _scan(ctx: Context, scanned: Scanned, *, kept: ScanPlan) -> Scan:
+    """Return the scan of a plan: what it was of when it was begun, whatever became of the table since."""
+    told = msgspec.json.decode(kept.scan, type=_Kept)
+    return Scan(ctx, scanned._replace(asked=told.asked), aim=told.aim)
+
+
+async def _find(ctx: Context, scanned: Scanned, *, plan_id: str) -> ScanPlan | None:
+    if len(plan_id) != _ID_LENGTH:
+        return None
+    now_ms = ctx.services.store.time.now_ms()
+    query = plan_query(plan_id, table_id=scanned.document.node_id, asker=scanned.asker, now_ms=now_ms)
+    return plan_of(await ctx.find(query))
+
+
+async def _keep(ctx: Context, scanned: Scanned, *, plan: ScanPlan, snapshots: tuple[int, ...]) -> None:
+    defaults = ctx.services.defaults
+
+    def mutation(tx: Tx) -> None:
+        if snapshots and defaults.keep_pinned:
+            tx.snapshot_pins.plan_set(
+                plan.id, table_id=scanned.document.node_id, snapshots=snapshots, keep_ms=defaults.scan_keep_ms
+            )
+        tx.scan_plans.insert(
+            plan, asker=scanned.asker, table_id=scanned.document.node_id, keep_ms=defaults.scan_keep_ms, most=defaults.scan_plans_max
+        )  # fmt: skip
+
+    await ctx.services.store.submit(_PERMIT, mutation)
+
+
+def _no_plan() -> NotFound:
+    return NotFound(
+        "There is no such plan of yours for this table: it has ended, or its first answer told all of it", kind="plan"
+    )

@@ -1,0 +1,229 @@
+"""Snapshots that runs and plans still need: who pins them, and commits that would remove them.
+
+May import the rooms below. Knows no wire format. Pins are by table id, so they survive renames. Only a commit that removes snapshots looks at them, in its own transaction. Decision record 0123.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from secrets import token_hex
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.errors import BadRequest, CommitConflict, Forbidden, LimnosError, NotFound, Unavailable, Unsupported
+from limnos.model.permits import upkeep_permit
+from limnos.services.catalog.tables import table_find
+from limnos.services.request.scene import Scope
+from limnos.services.request.shared import Part
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.formats.scans.request import Aim
+    from limnos.services.iceberg.scans import Scanned
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.store.snapshot_pins import PinHolder
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.snapshot_pins")
+PINS_MAX: Final = 1_000
+"""Tables that one run pins, and plans that one pin of this node counts."""
+_KNOWN_MAX: Final = 10_000
+_REMOVES: Final = "remove-snapshots"
+_PERMIT: Final = upkeep_permit("limnos")
+Pins = dict[int, list[int]]
+"""Snapshot ids by table id."""
+
+
+class _Snapshot(msgspec.Struct, rename="kebab"):
+    snapshot_id: int = -1
+
+
+class _Snapshots(msgspec.Struct):
+    snapshots: list[_Snapshot] | None = None
+
+
+def snapshot_ids(body: bytes) -> frozenset[int]:
+    """Return the ids of the snapshots in a table's metadata."""
+    found = msgspec.json.decode(body, type=_Snapshots, strict=False).snapshots or ()
+    return frozenset([each.snapshot_id for each in found])
+
+
+def removes_snapshots(updates: Sequence[object], raw: bytes | None) -> bool:
+    """Say whether a commit may remove snapshots; `raw` is the body of a large request, in which text may be escaped."""
+    if raw is not None:
+        return _REMOVES.encode() in raw or b"\\u" in raw
+    return any(isinstance(each, dict) and each.get("action") == _REMOVES for each in updates)
+
+
+def removed_snapshots(before: bytes, after: bytes) -> frozenset[int]:
+    """Return the ids of snapshots that one metadata document has and the next one has not."""
+    return snapshot_ids(before) - snapshot_ids(after)
+
+
+def pins_check(tx: Tx, table_id: int, *, removed: frozenset[int]) -> None:
+    """Refuse to remove snapshots that a run or a plan needs. After the document was swapped: then no pin comes between. Raises CommitConflict."""
+    if not removed:
+        return
+    for holder in tx.snapshot_pins.holders(table_id):
+        needed = holder.snapshots & removed
+        if needed:
+            raise CommitConflict(f"Cannot remove snapshot {min(needed)}: {_held(holder)}")
+
+
+def _held(holder: PinHolder) -> str:
+    if holder.run is None:
+        until = datetime.fromtimestamp(holder.expires_at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"a scan that was planned reads it until {until}. Remove it then, or expire older snapshots alone (setting iceberg.keep_pinned)"
+    if holder.state == "held":
+        return f"pipeline run {holder.run}, which is held, needs it. Publish or discard the run first (setting iceberg.keep_pinned)"
+    return f"pipeline run {holder.run} needs it. Wait until it has ended, or stop it with 'limnos pipeline cancel {holder.run}' (setting iceberg.keep_pinned)"
+
+
+# ------------------------------------------------------------------------------------------------ runs
+
+
+class _PinTold(msgspec.Struct):
+    table: list[str]
+    snapshot: int | None = None
+    base: int | None = None
+    head: int | None = None
+
+
+class _OptionsTold(msgspec.Struct):
+    pins: list[_PinTold] = []
+
+
+async def pins_of_options(ctx: Context, metalake: str, *, options: str) -> Pins:
+    """Return what a run's options say that it reads, as far as the caller may load it."""
+    with suppress(msgspec.ValidationError, msgspec.DecodeError):
+        return await _resolved(ctx, metalake, told=msgspec.json.decode(options, type=_OptionsTold).pins)
+    return {}
+
+
+async def pins_of_outputs(ctx: Context, metalake: str, *, outputs: str) -> Pins:
+    """Return the snapshots that a step began from and wrote, as far as the caller may load the tables."""
+    with suppress(msgspec.ValidationError, msgspec.DecodeError):
+        return await _resolved(ctx, metalake, told=msgspec.json.decode(outputs, type=list[_PinTold]))
+    return {}
+
+
+async def _resolved(ctx: Context, metalake: str, *, told: Sequence[_PinTold]) -> Pins:
+    """Find the tables by their names of now. Those that are not there, or that the caller may not load, are not pinned."""
+    found: Pins = {}
+    if not ctx.services.defaults.keep_pinned:
+        return found
+    for each in told[:PINS_MAX]:
+        snapshots = [one for one in (each.snapshot, each.base, each.head) if one is not None]
+        if len(each.table) < 2 or not snapshots:
+            continue
+        levels = tuple(each.table[1:])
+
+        def find(scene: Scene, levels: tuple[str, ...] = levels) -> int:
+            return table_find(scene, levels[:-1], levels[-1], Action.TABLE_LOAD)[0].id
+
+        with suppress(NotFound, Forbidden, BadRequest, Unsupported):
+            found.setdefault(await ctx.read(Scope(metalake, each.table[0]), find), []).extend(snapshots)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ plans
+
+
+class _Held:
+    """A pin of this node in the store, and the plans that need it."""
+
+    def __init__(self, name: str, expires_ms: int) -> None:
+        self.name = name
+        self.expires_ms = expires_ms
+        self.plans: set[str] = set()
+
+
+class PlanPins:
+    """Pins of plans that one answer tells whole: one row for each table and snapshot, renewed when half its life is over, whatever the number of plans."""
+
+    def __init__(self) -> None:
+        self._node = token_hex(8)
+        self._held: dict[tuple[int, tuple[int, ...]], _Held] = {}
+        self._by_plan: dict[str, tuple[int, tuple[int, ...]]] = {}
+
+    async def hold(self, ctx: Context, scanned: Scanned, *, aim: Aim, plan_id: str) -> None:
+        """Pin what a scan reads. Raises Unavailable when a snapshot has been removed meanwhile."""
+        snapshots, keep_ms = pinned_by(aim), ctx.services.defaults.scan_keep_ms
+        if not snapshots or not ctx.services.defaults.keep_pinned:
+            return
+        now_ms, key = ctx.services.store.time.now_ms(), (scanned.document.node_id, snapshots)
+        held = self._held.get(key)
+        if held is None or held.expires_ms - now_ms < keep_ms // 2:
+            self._forget(now_ms)
+            name = held.name if held is not None else f"{self._node}-{token_hex(8)}"
+            await _pin(ctx, scanned, name=name, snapshots=snapshots)
+            held = self._held.setdefault(key, held or _Held(name, 0))
+            held.expires_ms = now_ms + keep_ms
+        if len(held.plans) < PINS_MAX:
+            held.plans.add(plan_id)
+            self._by_plan[plan_id] = key
+
+    async def release(self, ctx: Context, *, table_id: int, plan_id: str) -> None:
+        """End a plan: its pin goes when no other plan of this node needs it."""
+        key = self._by_plan.get(plan_id)
+        held = None if key is None else self._held.get(key)
+        if key is None or held is None or key[0] != table_id:
+            return
+        del self._by_plan[plan_id]
+        counted_all = len(held.plans) < PINS_MAX
+        held.plans.discard(plan_id)
+        if not held.plans and counted_all:
+            del self._held[key]
+            await ctx.services.store.submit(_PERMIT, lambda tx: tx.snapshot_pins.plan_drop(held.name))
+
+    def _forget(self, now_ms: int) -> None:
+        """Forget pins that have expired."""
+        for key in [
+            key for key, held in self._held.items() if held.expires_ms <= now_ms or len(self._held) > _KNOWN_MAX
+        ]:
+            for plan_id in self._held.pop(key).plans:
+                self._by_plan.pop(plan_id, None)
+
+
+def pinned_by(aim: Aim) -> tuple[int, ...]:
+    """Return the snapshots whose files a scan reads."""
+    if aim.appended is not None:
+        return tuple(sorted(aim.appended))
+    return () if aim.snapshot_id is None else (aim.snapshot_id,)
+
+
+async def _pin(ctx: Context, scanned: Scanned, *, name: str, snapshots: tuple[int, ...]) -> None:
+    """Write a pin. A store that cannot be written to keeps nobody from reading."""
+    keep_ms = ctx.services.defaults.scan_keep_ms
+
+    def mutation(tx: Tx) -> bool:
+        there = still_there(tx, scanned, snapshots=snapshots)
+        if there:
+            tx.snapshot_pins.plan_set(name, table_id=scanned.document.node_id, snapshots=snapshots, keep_ms=keep_ms)
+        return there
+
+    try:
+        there = await ctx.services.store.submit(_PERMIT, mutation)
+    except LimnosError as error:
+        log.warning("a plan's snapshot is not pinned", node_id=scanned.document.node_id, error=error.message)
+        return
+    if not there:
+        raise Unavailable("A snapshot that the scan reads has been removed meanwhile: plan it again")
+
+
+def still_there(tx: Tx, scanned: Scanned, *, snapshots: Sequence[int]) -> bool:
+    """Say whether a table has its snapshots still, and hold off commits to it until the transaction ends."""
+    document = scanned.document
+    if tx.snapshot_pins.version(document.node_id) == document.version:
+        return True
+    now = tx.documents.read(document.node_id)
+    return now is not None and snapshot_ids(now.body).issuperset(snapshots)
+
+
+PLAN_PINS: Part[PlanPins] = Part("plan_pins", lambda _: PlanPins())

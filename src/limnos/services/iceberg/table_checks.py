@@ -1,0 +1,269 @@
+"""Checks of a table's files: whether what its metadata names is there, and as long as it says.
+
+May import the rooms below and `formats.iceberg`. Knows no wire format. A check is done in slices, each of which is bounded in files and time and says where the
+next one begins; nothing is kept between them. Decision record 0136.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.iceberg.file_lists import ListedFile, ListedManifest, SnapshotFiles
+from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
+from limnos.services.catalog.tables import table_find
+from limnos.services.iceberg.scan_turns import SCAN_TURNS
+from limnos.services.request.files import AT_ONCE
+from limnos.services.request.parallel import each_of
+from limnos.services.request.places import place_of
+from limnos.services.storage.table_files import TableFiles, own_places
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.entities import Document
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.places import Place
+    from limnos.services.request.scene import Scene, Scope
+
+FILES_MAX: Final = 1_000
+"""Of one slice."""
+SLICE_S: Final = 10.0
+"""After which a slice ends with the files that it is at."""
+_FILES_AT_A_TIME: Final = 200
+MISSING, SIZE, UNREADABLE, OUTSIDE = "missing", "size", "unreadable", "outside"
+_ADVICE: Final = {
+    ("metadata", MISSING): "restore it, or register the table anew with the newest metadata file that is there",
+    ("manifest list", MISSING): "its snapshot cannot be read: restore it, or roll the table back to another snapshot and expire this one",
+    ("manifest", MISSING): "snapshots that list it cannot be read: restore it, or roll the table back to a snapshot without it",
+    ("file", MISSING): "scans that need it fail: restore it, roll the table back to a snapshot without it, or delete it from the table and write its rows again",
+    ("statistics", MISSING): "nothing but statistics is lost: compute them again, or remove them from the table",
+}  # fmt: skip
+_WRONG: Final = {
+    SIZE: "it was cut off or overwritten: restore the file that was written first, else treat it as missing",
+    UNREADABLE: "restore the file that was written first, else treat it as missing",
+    OUTSIDE: "it lies outside of the table's location and data paths, where the server does not look: check it by the storage's own means",
+}
+
+
+class Finding(NamedTuple):
+    """A file that is not as the table says."""
+
+    kind: str
+    """`metadata`, `manifest list`, `manifest`, `file` (of data or deletes), `statistics`."""
+    problem: str
+    file: str
+    snapshot_id: int | None
+    size_told: int | None
+    size_found: int | None
+
+    @property
+    def told(self) -> str:
+        """What to do about it."""
+        return _ADVICE.get((self.kind, self.problem)) or _WRONG[self.problem]
+
+
+class Checked(NamedTuple):
+    """A slice of a check: how many files were looked at, what is wrong, and where the next slice begins; None at the end."""
+
+    files: int
+    findings: tuple[Finding, ...]
+    after: str | None
+
+
+class _Position(msgspec.Struct, frozen=True, array_like=True):
+    """Where a slice begins: a snapshot, by its time and id, a manifest in its list, a file in that."""
+
+    timestamp_ms: int = -1
+    snapshot_id: int = -1
+    manifest: int = 0
+    file: int = 0
+
+
+_START: Final = _Position()
+
+
+async def table_check(
+    ctx: Context, scope: Scope, *, path: Levels, every: bool, after: str | None, files_max: int = FILES_MAX
+) -> Checked:
+    """Check some files of a table's current snapshot, or of `every` one that it has.
+
+    `after` is where a slice before said that the next one begins. Raises NotFound, Forbidden, Unsupported (a catalog that shows another one),
+    BadRequest (a table of another format; a snapshot that was removed meanwhile), Unavailable (the storage does not answer).
+    """
+
+    def look(scene: Scene) -> tuple[Document, Place, str]:
+        node = table_find(scene, path[:-1], path[-1], Action.TABLE_CHECK).entity
+        scene.defaults.place_conflicts.refuse(node.id, what="table")
+        return scene.document(node.id), place_of(scene), scene.user
+
+    document, place, user = await ctx.read(scope, look)
+    position = _position_of(after)
+    files = TableFiles(ctx, place, places=await own_places(ctx, document))
+    async with SCAN_TURNS.of(ctx.services).turn((("caller", user),)):
+        check = _Slice(files, files_max=files_max, every=every)
+        found = await ctx.services.chores.do("iceberg-snapshots", document.body)
+        if position == _START:
+            await check.begin(document, msgspec.json.decode(found[1], type=list[ListedFile]))
+        snapshots = msgspec.json.decode(found[0], type=list[SnapshotFiles])
+        left = _left(snapshots, current=msgspec.json.decode(found[2]), every=every, position=position)
+        return await check.run(left, position=position)
+
+
+def _position_of(after: str | None) -> _Position:
+    if not after:
+        return _START
+    try:
+        found = _Position(*map(int, after.split(".")))
+    except (TypeError, ValueError):
+        found = _START
+    if len(after) > 100 or min(found.manifest, found.file) < 0 or found == _START:
+        raise BadRequest(f"'{after[:50]}' is no place in a check: send what 'after' of the last answer says")
+    return found
+
+
+def _left(
+    snapshots: Sequence[SnapshotFiles], *, current: int | None, every: bool, position: _Position
+) -> list[tuple[SnapshotFiles, SnapshotFiles | None]]:
+    """Return the snapshots that are still to be checked, oldest first, each with the one before it."""
+    if not every:
+        wanted = current if position == _START else position.snapshot_id
+        chosen = [each for each in snapshots if each.snapshot_id == wanted]
+        if position != _START and not chosen:
+            raise BadRequest(
+                f"Snapshot {wanted} was removed while it was checked: begin the check anew, without 'after'"
+            )
+        return [(each, None) for each in chosen]
+    at = (position.timestamp_ms, position.snapshot_id)
+    pairs = zip(snapshots, (None, *snapshots), strict=False)
+    return [(each, before) for each, before in pairs if (each.timestamp_ms, each.snapshot_id) >= at]
+
+
+class _Slice:
+    """One slice under way."""
+
+    def __init__(self, files: TableFiles, *, files_max: int, every: bool) -> None:
+        self.files = files
+        self.every = every
+        self.files_left = files_max
+        self.count = 0
+        self.findings: list[Finding] = []
+        self.has_moved = False
+        """Whether a manifest is done: a slice that is slow does one, so that the next one begins elsewhere."""
+        self._until = asyncio.get_running_loop().time() + SLICE_S
+
+    def is_over(self) -> bool:
+        """Say whether the slice has looked at its files, or for its time."""
+        return self.has_moved and (self.files_left <= 0 or asyncio.get_running_loop().time() > self._until)
+
+    async def begin(self, document: Document, statistics: Sequence[ListedFile]) -> None:
+        """Check what no snapshot lists."""
+        await self._look([ListedFile(document.metadata_location, None)], kind="metadata", snapshot=None)
+        await self._look(statistics, kind="statistics", snapshot=None)
+
+    async def run(self, left: Sequence[tuple[SnapshotFiles, SnapshotFiles | None]], *, position: _Position) -> Checked:
+        """Check snapshots until the slice is over."""
+        for snapshot, before in left:
+            is_at = snapshot.snapshot_id == position.snapshot_id
+            manifest, file = (position.manifest, position.file) if is_at else (0, 0)
+            stopped = await self._snapshot(snapshot, before, manifest=manifest, file=file)
+            if stopped is not None:
+                after = f"{snapshot.timestamp_ms}.{snapshot.snapshot_id}.{stopped[0]}.{stopped[1]}"
+                return Checked(self.count, tuple(self.findings), after)
+        return Checked(self.count, tuple(self.findings), None)
+
+    async def _snapshot(
+        self, snapshot: SnapshotFiles, before: SnapshotFiles | None, *, manifest: int, file: int
+    ) -> tuple[int, int] | None:
+        """Check a snapshot from a place in it on; returns where the slice ended, None when the snapshot is done."""
+        if self.is_over():
+            return manifest, file
+        listed = await self._manifests(snapshot, is_first=(manifest, file) == (0, 0))
+        known = set() if before is None else {each.path for each in await self._manifests(before, is_first=False)}
+        for number, each in enumerate(listed[manifest:], manifest):
+            if each.path in known:
+                continue  # checked with the snapshot before
+            skip = file if number == manifest else 0
+            if self.is_over():
+                return number, skip
+            stopped = await self._manifest(each, snapshot, skip=skip)
+            self.has_moved = True
+            if stopped is not None:
+                return number, stopped
+        self.has_moved = True
+        return None
+
+    async def _manifests(self, snapshot: SnapshotFiles, *, is_first: bool) -> tuple[ListedManifest, ...]:
+        """Read a snapshot's manifest list; only the first reading of it tells what is wrong."""
+        location = snapshot.manifest_list
+        if location is None:
+            return tuple([ListedManifest(each, None, None) for each in snapshot.manifests])
+        if is_first:
+            self._counted(1)
+        try:
+            return (await self.files.manifests(location))[0]
+        except LimnosError as error:
+            finding = self._finding(error, ListedFile(location, None), kind="manifest list", snapshot=snapshot)
+            if is_first:
+                self.findings.append(finding)
+            return ()
+
+    async def _manifest(self, manifest: ListedManifest, snapshot: SnapshotFiles, *, skip: int) -> int | None:
+        """Check a manifest and its files from one on; returns at which the slice ended, None when it is done."""
+        told = ListedFile(manifest.path, manifest.size)
+        if not skip:
+            self._counted(1)
+        try:
+            page, size = await self.files.page(
+                manifest.path, only_added=False, skip=skip, limit=max(self.files_left, 1)
+            )
+        except LimnosError as error:
+            self.findings.append(self._finding(error, told, kind="manifest", snapshot=snapshot))
+            return None
+        if not skip and manifest.size not in (None, size):
+            self.findings.append(Finding("manifest", SIZE, manifest.path, snapshot.snapshot_id, manifest.size, size))
+        for first in range(0, len(page.files), _FILES_AT_A_TIME):
+            if first and self.is_over():
+                return skip + first
+            await self._look(page.files[first : first + _FILES_AT_A_TIME], kind="file", snapshot=snapshot)
+        return skip + len(page.files) if page.has_more else None
+
+    async def _look(self, files: Sequence[ListedFile], *, kind: str, snapshot: SnapshotFiles | None) -> None:
+        """Look for files, several at a time."""
+
+        async def look(file: ListedFile) -> Finding | None:
+            try:
+                size = await self.files.size(file.path)
+                if size is None:
+                    raise MissingFile("it is not there")
+            except (MissingFile, OutsideRoots) as error:
+                return self._finding(error, file, kind=kind, snapshot=snapshot)
+            if file.size in (None, size):
+                return None
+            return Finding(kind, SIZE, file.path, None if snapshot is None else snapshot.snapshot_id, file.size, size)
+
+        self._counted(len(files))
+        self.findings += [found for found in await each_of(files, look, at_once=AT_ONCE) if found is not None]
+
+    def _counted(self, count: int) -> None:
+        self.count += count
+        self.files_left -= count
+
+    @staticmethod
+    def _finding(
+        error: LimnosError, file: ListedFile, *, kind: str, snapshot: SnapshotFiles | None
+    ) -> Finding:  # fmt: skip
+        """Say what is wrong with a file. Raises what is the storage's trouble, and not the file's."""
+        if isinstance(error, MissingFile):
+            problem = MISSING
+        elif isinstance(error, OutsideRoots):
+            problem = OUTSIDE
+        elif isinstance(error, (InvalidTable, TooLarge)):
+            problem = UNREADABLE
+        else:
+            raise error
+        return Finding(kind, problem, file.path, None if snapshot is None else snapshot.snapshot_id, file.size, None)

@@ -1,0 +1,87 @@
+"""Members of groups. Groups themselves are added and removed as users are (`services.identity.users`).
+
+May import the rooms below. Knows no wire format.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Principal
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.services.identity.users import principal_look_up, principal_require
+from limnos.services.request.scene import Scope
+from limnos.view.cold import for_each, need
+from limnos.view.keys import members_key
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+MEMBERS_MAX = 1_000
+"""How many users one request may make members."""
+
+
+class MembersAdd(msgspec.Struct, frozen=True):
+    """Make users members of a group."""
+
+    group: Principal
+    users: tuple[Principal, ...]
+
+
+class MemberRemove(msgspec.Struct, frozen=True):
+    """End a user's membership of a group."""
+
+    group: Principal
+    user: Principal
+
+
+def members_list(scene: Scene, group: str) -> tuple[str, ...]:
+    """Return the names of a group's members, to whoever manages groups and to the members."""
+    found = principal_look_up(scene, Kind.GROUP, group, Action.GROUP_LOAD).entity
+    return need(scene.view, members_key(found.id), zone=scene.zone)
+
+
+async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[str, ...]) -> tuple[str, ...]:
+    """Make users members of a group, all or none; again is fine. Raises NotFound for a group or user, BadRequest."""
+    if len(users) > MEMBERS_MAX:
+        raise BadRequest(f"{len(users)} users in one request are more than the {MEMBERS_MAX} that are taken at once")
+
+    def decide(scene: Scene) -> Permit[MembersAdd]:
+        found, _, decision = principal_look_up(scene, Kind.GROUP, group, Action.GROUP_MEMBERS)
+        members = tuple(for_each(users, lambda name: principal_require(scene, Kind.USER, name)))
+        return scene.permit(MembersAdd(found, members), decision)
+
+    return await ctx.write(Scope(metalake), decide, members_insert)
+
+
+def members_insert(tx: Tx, permit: Permit[MembersAdd]) -> tuple[str, ...]:
+    """Insert the memberships."""
+    group = tx.principals.by_id(permit.command.group.id) or tx.stale()
+    for user in permit.command.users:
+        tx.principals.join(group, tx.principals.by_id(user.id) or tx.stale())
+    return tx.principals.members(group)
+
+
+async def member_remove(ctx: Context, *, metalake: str, group: str, user: str) -> bool:
+    """End a membership; says whether there was one."""
+
+    def decide(scene: Scene) -> Permit[MemberRemove]:
+        found, _, decision = principal_look_up(scene, Kind.GROUP, group, Action.GROUP_MEMBERS)
+        member = principal_require(scene, Kind.USER, user)
+        return scene.permit(MemberRemove(found, member), decision)
+
+    return await ctx.write(Scope(metalake), decide, member_delete)
+
+
+def member_delete(tx: Tx, permit: Permit[MemberRemove]) -> bool:
+    """Delete the membership."""
+    group = tx.principals.by_id(permit.command.group.id) or tx.stale()
+    user = tx.principals.by_id(permit.command.user.id) or tx.stale()
+    return tx.principals.leave(group, user)

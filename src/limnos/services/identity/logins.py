@@ -1,0 +1,218 @@
+"""Local users: passwords, and signing in with one for a session that ends by itself.
+
+May import the rooms below. Knows no wire format. A session is a token with an end, which every protocol takes, and beside it one to refresh it with, which opens nothing else.
+Both hang on the password that was given: a new one ends them, at the next request, on every node. A session is worth what the password was worth when it was set.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.authentication import ANONYMOUS, Credential, hash_secret, new_secret, token_text
+from limnos.access.passwords import NOBODYS, check_password, hashed, is_password
+from limnos.model.decisions import Decision, Factor
+from limnos.model.entities import Password, Token
+from limnos.model.errors import AlreadyExists, Forbidden, Unauthenticated
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.principals import Purpose, Trust, is_name
+from limnos.model.privileges import shown
+from limnos.services.identity.tokens import refuse_former, worth_of
+from limnos.services.identity.users import check_principal_name, check_sign_in
+from limnos.services.lookup.principal_names import check_new_user
+from limnos.services.request.context import Context
+from limnos.services.request.hashing import HASHING, TRIES
+from limnos.services.request.scene import Scope
+from limnos.store.passwords import password_read
+from limnos.store.tokens import token_read
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.request.defaults import Rules
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+_WRONG: Final = "The user or the password is wrong"
+_OVER: Final = "The session is over: sign in again with 'limnos login'"
+
+
+class PasswordPut(msgspec.Struct, frozen=True):
+    """Set a user's password; without a hash, take it away. `known` is the one that the decision rests on."""
+
+    user: str
+    hashed: str | None
+    trust: Trust
+    known: Password | None
+    admins: frozenset[str]
+
+
+class SessionOpen(msgspec.Struct, frozen=True):
+    """Open a session with a password, or go on with one by `refresh`."""
+
+    password: Password
+    secrets: tuple[bytes, ...]
+    lives_s: tuple[int, ...]
+    refresh: int | None
+    rules: Rules
+
+
+class Session(NamedTuple):
+    """What a login gives: texts of tokens, which are not kept, and for how long each is good."""
+
+    user: str
+    token: str
+    expires_in_s: int
+    refresh_token: str | None
+    refresh_expires_in_s: int | None
+
+
+async def password_set(ctx: Context, *, user: str, password: str | None, old: str | None, address: str) -> bool:
+    """Set a user's password, or take it away; says whether there was one. One's own by the old one, anybody's as a service admin.
+
+    Whatever a login gave before ends. Raises BadRequest, Forbidden, Unauthenticated, Throttled, NotFound.
+    """
+    check_principal_name(user, Kind.USER)
+    await refuse_former(ctx)
+    await ctx.read(Scope(), lambda scene: _may(scene, user))
+    known = await ctx.look_up(partial(password_read, user))
+    if not await ctx.read(Scope(), _is_admin) and known is not None:
+        await _verify(ctx, user, password=old or "", known=known, address=address)
+    text = None
+    if password is not None:
+        text = await HASHING.of(ctx.services).run(partial(hashed, check_password(password, user=user)))
+
+    def decide(scene: Scene) -> Permit[PasswordPut]:
+        decision = _may(scene, user)
+        trust, _ = worth_of(ctx, scene, user=user)
+        return scene.permit(PasswordPut(user, text, trust, known, scene.rules.service_admins), decision)
+
+    return await ctx.write(Scope(), decide, password_put)
+
+
+def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
+    """Write the password, and end what the last one opened."""
+    command = permit.command
+    before = tx.passwords.find(command.user)
+    if before != command.known:
+        raise Unauthenticated("The password was changed meanwhile: try again with the new one", was_right=True)
+    tx.tokens.close(command.user)
+    if command.hashed is None:
+        return tx.passwords.forget(command.user)
+    if tx.tokens.secrets(command.user):
+        raise AlreadyExists(
+            f"{shown(command.user)} is a service account, which has secrets and no password: end them first",
+            kind="secret",
+        )
+    if before is None:
+        check_new_user(tx, command.user, admins=command.admins)
+    tx.passwords.put(command.user, hashed=command.hashed, trust=command.trust)
+    return before is not None
+
+
+def _is_admin(scene: Scene) -> bool:
+    return scene.decide(Action.TOKEN_MANAGE_OTHERS, ()).allowed
+
+
+def _may(scene: Scene, user: str) -> Decision:
+    """Decide about a user's password: one's own, or as a service admin."""
+    if scene.user == ANONYMOUS:
+        raise Forbidden("Nobody in particular has no password: say who you are")
+    if user == scene.user:
+        return _own(scene, user)
+    return scene.require(Action.TOKEN_MANAGE_OTHERS, ())
+
+
+def _own(scene: Scene, user: str) -> Decision:
+    return Decision(True, Action.TOKEN_MANAGE_OTHERS.word, ROOT_ID, "server", user, (Factor("self"),), scene.stamps)
+
+
+async def _verify(ctx: Context, user: str, *, password: str, known: Password | None, address: str) -> None:
+    """Compare a password, for as long whether there is one or not. Raises Unauthenticated, Throttled, Unavailable."""
+    services = ctx.services
+    with TRIES.of(services).one(user=user, address=address) as right:
+        against = NOBODYS if known is None else known.hash
+        found = await HASHING.of(services).run(partial(is_password, password, against))
+        if not found or known is None:
+            raise Unauthenticated(_WRONG)
+        right()
+
+
+async def login(ctx: Context, *, user: str, password: str, address: str) -> Session:
+    """Open a session for whoever knows a user's password. Raises Unauthenticated, Throttled, Unavailable."""
+    if not is_name(user):
+        raise Unauthenticated(_WRONG)
+    known = await ctx.look_up(partial(password_read, user))
+    await _verify(ctx, user, password=password, known=known, address=address)
+    if known is None:
+        raise Unauthenticated(_WRONG)
+    _require_trusted(ctx, known)
+    defaults = ctx.services.defaults
+    return await _open(ctx, known, lives_s=(defaults.session_s, defaults.session_refresh_s), refresh=None)
+
+
+def _require_trusted(ctx: Context, known: Password) -> None:
+    """Refuse a password that was set on a word which this server does not believe. Raises Unauthenticated."""
+    if known.trust not in ctx.services.rules.trusts:
+        raise Unauthenticated(
+            "The password does not count here: it was set by somebody whose word does not. Have a service admin set it anew",
+            was_right=True,
+        )
+
+
+async def session_refresh(ctx: Context, *, text: str) -> Session:
+    """Go on with a session by its refreshing token, which stays as it is. Raises Unauthenticated."""
+    credential = ctx.services.authenticator.credential(f"Bearer {text}".encode("utf-8", "replace"))
+    if credential is None or credential.user is not None:
+        raise Unauthenticated(_OVER)
+    token = await ctx.look_up(partial(token_read, credential.token_id))
+    if token is None or token.secret_hash != credential.secret_hash or token.purpose is not Purpose.REFRESH:
+        raise Unauthenticated("This is no token to refresh a session with: sign in with 'limnos login'")
+    known = await ctx.look_up(partial(password_read, token.user))
+    if known is None or not _goes_on(token, known, now_ms=ctx.services.store.time.now_ms()):
+        raise Unauthenticated(_OVER, was_right=True)
+    _require_trusted(ctx, known)
+    return await _open(ctx, known, lives_s=(ctx.services.defaults.session_s,), refresh=token.id)
+
+
+def _goes_on(token: Token, known: Password, *, now_ms: int) -> bool:
+    return not token.revoked and token.root_id == known.root_id and (token.expires_at or 0) > now_ms
+
+
+async def _open(ctx: Context, known: Password, *, lives_s: tuple[int, ...], refresh: int | None) -> Session:
+    secrets = tuple(new_secret() for _ in lives_s)
+    user = known.user
+    bearer = Context(ctx.services, Credential(user, expires_ms=1 << 62), ctx.request_id)
+
+    def decide(scene: Scene) -> Permit[SessionOpen]:
+        command = SessionOpen(known, tuple(map(hash_secret, secrets)), lives_s, refresh, scene.rules)
+        return scene.permit(command, _own(scene, user))
+
+    ids = await bearer.write(Scope(), decide, session_open)
+    texts = [token_text(token_id, secret) for token_id, secret in zip(ids, secrets, strict=True)]
+    if refresh is not None:
+        return Session(user, texts[0], lives_s[0], None, None)
+    return Session(user, texts[0], lives_s[0], texts[1], lives_s[1])
+
+
+def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[int]:
+    """Insert the tokens of a session, unless its user is disabled, or its password or refreshing token has gone meanwhile."""
+    command, known = permit.command, permit.command.password
+    check_sign_in(command.rules, tx.principals.standing(known.user), user=known.user)
+    if tx.passwords.find(known.user) != known:
+        raise Unauthenticated(_OVER, was_right=True)
+    if command.refresh is not None:
+        token = tx.tokens.by_id(command.refresh)
+        if token is None or not _goes_on(token, known, now_ms=tx.now_ms):
+            raise Unauthenticated(_OVER, was_right=True)
+    tx.tokens.forget_ended(known.user)
+    purposes = (Purpose.SESSION, Purpose.REFRESH)
+    return [
+        tx.tokens.create(
+            user=known.user, name="login", secret_hash=secret, expires_at=tx.now_ms + life_s * 1000, trust=known.trust,
+            root_id=known.root_id, purpose=purpose,
+        ).id
+        for secret, life_s, purpose in zip(command.secrets, command.lives_s, purposes, strict=False)
+    ]  # fmt: skip

@@ -1,0 +1,78 @@
+"""Owners of objects: load and set. An owner is on its object's clock.
+
+May import the rooms below. Knows no wire format.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Principal
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.services.federation.shadows import seen, shadowed
+from limnos.services.identity.users import principal_require
+from limnos.services.lookup.objects import Target, codec_of, scope_for, target_require
+from limnos.view.cold import need
+from limnos.view.keys import principal_id_key
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+
+class OwnerSet(msgspec.Struct, frozen=True):
+    """Hand an object to a user or group."""
+
+    target: Target
+    principal: Principal
+
+
+async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> Principal | None:
+    """Return an object's owner, to whoever may load the object. Raises NotFound, Forbidden."""
+
+    def read(scene: Scene) -> Principal | None:
+        if kind is not Kind.METALAKE:  # whose owner is asked for, to enable it again
+            scene.require_in_metalake_use()
+        codec = codec_of(scene)
+        target = target_require(scene, kind, full_name, codec, Action.OWNER_LOAD)
+        owner_id = scene.owner_of(target.chain[0])
+        if owner_id is None:
+            return None
+        return need(scene.view, principal_id_key(owner_id), zone=scene.metalake.id)
+
+    return await seen(ctx, scope_for(metalake, kind, full_name), reader=read, otherwise=lambda *_: None)
+
+
+@shadowed
+async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, owner_kind: Kind, owner: str) -> None:
+    """Give an object another owner. Raises NotFound, Forbidden."""
+
+    def decide(scene: Scene) -> Permit[OwnerSet]:
+        scene.require_in_metalake_use()
+        codec = codec_of(scene)
+        target = target_require(scene, kind, full_name, codec, Action.OWNER_SET)
+        decision = scene.require(Action.OWNER_SET, target.chain)
+        principal = principal_require(scene, owner_kind, owner)
+        return scene.permit(OwnerSet(target, principal), decision, zone=scene.zone_of(kind))
+
+    await ctx.write(scope_for(metalake, kind, full_name), decide, owner_write)
+
+
+def owner_write(tx: Tx, permit: Permit[OwnerSet]) -> None:
+    """Write the owner, if the object and the new owner are still there."""
+    target, principal = permit.command.target, permit.command.principal
+    space, name = "", None
+    if target.node is not None:
+        held = tx.nodes.confirm(target.node)
+        space, name = held.name_space, held.name
+    elif not tx.roles.is_alive(target.id):
+        tx.stale()
+    if tx.principals.by_id(principal.id) is None:
+        tx.stale()
+    parent_id = ROOT_ID if target.kind is Kind.METALAKE else target.node.parent_id if target.node else None
+    tx.owners.set(target.id, target.kind, principal.id, parent_id=parent_id, space=space, name=name)

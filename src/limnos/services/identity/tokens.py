@@ -1,0 +1,191 @@
+"""API tokens: make, list, revoke. Everybody manages their own; a service admin everybody's.
+
+May import the rooms below. Knows no wire format. The secret leaves this module once, when it is made.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.authentication import ANONYMOUS, hash_secret, new_secret, token_text
+from limnos.model.decisions import Decision, Factor
+from limnos.model.entities import Token
+from limnos.model.errors import BadRequest, Forbidden, NotFound, Unauthenticated
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.principals import Trust
+from limnos.services.catalog.metalakes import metalakes_list
+from limnos.services.identity.signing_in import sign_in
+from limnos.services.identity.users import check_principal_name, check_sign_in, check_token_holder
+from limnos.services.lookup.principal_names import check_new_user
+from limnos.services.request.context import Context
+from limnos.services.request.scene import Scope
+from limnos.store.principals import standing_read
+from limnos.view.cold import need
+from limnos.view.keys import token_key, tokens_key
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.request.defaults import Rules
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+EXPIRES_MAX_S = 100 * 365 * 24 * 3600
+
+
+class TokenCreate(msgspec.Struct, frozen=True):
+    """Make a token for a user; `root_id` is that of the token it was made with, None where it begins a line."""
+
+    user: str
+    name: str
+    secret_hash: bytes
+    expires_in_s: int | None
+    trust: Trust
+    root_id: int | None
+    rules: Rules
+
+
+class TokenRevoke(msgspec.Struct, frozen=True):
+    """Revoke a token."""
+
+    token: Token
+
+
+def _may(scene: Scene, user: str | None) -> Decision:
+    """Decide about a user's tokens, or everybody's: one's own are free."""
+    if scene.user == ANONYMOUS:
+        raise Forbidden("Nobody in particular has no tokens: say who you are, by Basic or by a token")
+    if user == scene.user:
+        return Decision(True, Action.TOKEN_MANAGE_OTHERS.word, ROOT_ID, "server", user, (Factor("self"),), scene.stamps)
+    return scene.require(Action.TOKEN_MANAGE_OTHERS, ())
+
+
+def tokens_list(scene: Scene, user: str | None) -> tuple[Token, ...]:
+    """Return a user's tokens without their secrets; for None everybody's."""
+    _may(scene, user)
+    return need(scene.view, tokens_key(user), zone=ROOT_ID)
+
+
+async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = False) -> tuple[Token, ...]:
+    """Return the caller's tokens without their secrets, or another user's, or everybody's."""
+    await refuse_former(ctx)
+    return await ctx.read(Scope(), lambda scene: tokens_list(scene, None if everybody else user or scene.user))
+
+
+async def refuse_former(ctx: Context) -> None:
+    """Refuse a token that is void in some metalake, since its user was removed there and the name given anew.
+
+    Tokens are the server's, whose scene knows no metalake's users; whoever had the name before must neither see nor
+    make nor revoke tokens of the one who has it now. Raises Unauthenticated.
+    """
+    if ctx.credential.user is not None:
+        return
+    for node in await ctx.read(Scope(), metalakes_list):
+        with suppress(NotFound):  # dropped meanwhile
+            await ctx.read(Scope(node.name), lambda _: None, refuse_disabled=False)
+
+
+def worth_of(ctx: Context, scene: Scene, *, user: str, by_server: bool = False) -> tuple[Trust, int | None]:
+    """Return what a new token's worth rests on, and its root: nobody gets more out of a token than it was worth."""
+    own = None
+    if ctx.credential.user is None:
+        own = cast("Token", need(scene.view, token_key(ctx.credential.token_id), zone=ROOT_ID))
+    root_id = own.root_id if own is not None and user == scene.user else None
+    if by_server:
+        return Trust.PROVEN, root_id
+    if not scene.rules.access_enabled:
+        return Trust.OPEN, root_id
+    if own is not None:
+        return own.trust, root_id
+    return (Trust.BELIEVED if ctx.credential.expires_ms is None else Trust.PROVEN), root_id
+
+
+def check_life(expires_in_s: int | None) -> None:
+    """Refuse a life that no token can have. Raises BadRequest."""
+    if expires_in_s is not None and not 0 < expires_in_s <= EXPIRES_MAX_S:
+        raise BadRequest(f"A token expires in 1 to {EXPIRES_MAX_S} seconds, or never; {expires_in_s} is not that")
+
+
+async def token_create(
+    ctx: Context, *, user: str | None, name: str, expires_in_s: int | None, by_server: bool = False
+) -> tuple[Token, str]:
+    """Make a token for the caller, or for another user; returns it and its text, which is not kept.
+
+    `by_server`: the server makes it for its administrator, whose word it has by its settings. Raises BadRequest, Forbidden (also
+    where the user is disabled), NotFound (no metalake has the user).
+    """
+    check_life(expires_in_s)
+    if user is not None:
+        check_principal_name(user, Kind.USER)
+    secret = new_secret()
+
+    def decide(scene: Scene) -> Permit[TokenCreate]:
+        whose = user or scene.user
+        decision = _may(scene, whose)
+        trust, root_id = worth_of(ctx, scene, user=whose, by_server=by_server)
+        command = TokenCreate(whose, name, hash_secret(secret), expires_in_s, trust, root_id, scene.rules)
+        return scene.permit(command, decision)
+
+    await refuse_former(ctx)
+    token = await ctx.write(Scope(), decide, token_insert)
+    return token, token_text(token.id, secret)
+
+
+async def token_worth(ctx: Context, text: str) -> tuple[str, int | None]:
+    """Return whom a token speaks for, and for how many seconds yet; None for one that does not end. Raises Unauthenticated."""
+    header = f"Bearer {text}".encode()
+    credential = ctx.services.authenticator.credential(header)
+    if credential is None:
+        credential = await sign_in(ctx.services, header, request_id=ctx.request_id)
+    if credential.user is not None and credential.expires_ms is None:
+        raise Unauthenticated("No secret was sent: write credential=USER:TOKEN, with a token of 'limnos token create'")
+    bearer = Context(ctx.services, credential, ctx.request_id)
+
+    def ends(scene: Scene) -> tuple[str, int | None]:
+        if credential.user is not None:
+            return scene.user, credential.expires_ms
+        own = cast("Token", need(scene.view, token_key(credential.token_id), zone=ROOT_ID))
+        return scene.user, own.expires_at
+
+    user, expires_ms = await bearer.read(Scope(), ends)
+    check_sign_in(ctx.services.rules, await ctx.look_up(partial(standing_read, user)), user=user)
+    left_ms = None if expires_ms is None else expires_ms - ctx.services.store.time.now_ms()
+    return user, None if left_ms is None else max(left_ms // 1000, 1)
+
+
+def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
+    """Insert the token, for a user that there is."""
+    command = permit.command
+    standing = tx.principals.standing(command.user)
+    if standing.is_known or command.user != tx.actor:
+        check_token_holder(command.rules, standing, user=command.user)
+    else:
+        check_new_user(tx, command.user, admins=command.rules.service_admins)
+    expires_at = None if command.expires_in_s is None else tx.now_ms + command.expires_in_s * 1000
+    return tx.tokens.create(
+        user=command.user, name=command.name, secret_hash=command.secret_hash, expires_at=expires_at,
+        trust=command.trust, root_id=command.root_id,
+    )  # fmt: skip
+
+
+async def token_revoke(ctx: Context, *, token_id: int) -> bool:
+    """Revoke a token for good: refused at the next request, on every node. Says whether it was valid. Raises NotFound."""
+
+    def decide(scene: Scene) -> Permit[TokenRevoke]:
+        token = need(scene.view, token_key(token_id), zone=ROOT_ID)
+        decision = _may(scene, None if token is None else token.user)
+        if token is None:
+            raise NotFound(f"Token {token_id} does not exist: see 'limnos token list'", kind="token")
+        return scene.permit(TokenRevoke(token), decision)
+
+    await refuse_former(ctx)
+    return await ctx.write(Scope(), decide, token_update)
+
+
+def token_update(tx: Tx, permit: Permit[TokenRevoke]) -> bool:
+    """Write the revocation."""
+    return tx.tokens.revoke(permit.command.token)

@@ -1,0 +1,233 @@
+"""Users of a metalake: add, load, list, remove, enable and disable.
+
+May import the rooms below. Knows no wire format.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.filters import list_filter
+from limnos.access.subjects import principal_of
+from limnos.model.entities import Principal
+from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, NotFound, Unauthenticated
+from limnos.model.kinds import Kind
+from limnos.model.principals import NAME_BYTES_MAX, is_name
+from limnos.model.privileges import shown
+from limnos.services.lookup.principal_names import check_new_name, principal_create
+from limnos.services.request.scene import Scope
+from limnos.view.cold import need, need_all
+from limnos.view.keys import holders_key, principals_key, roles_key, rules_key
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.request.context import Context
+    from limnos.services.request.defaults import Rules
+    from limnos.services.request.scene import Found, Scene
+    from limnos.store.principals import Standing
+    from limnos.store.tx import Tx
+
+
+_ACTIONS = {
+    Kind.USER: (Action.USER_MANAGE, Action.USER_LOAD, Action.USER_LIST),
+    Kind.GROUP: (Action.GROUP_MANAGE, Action.GROUP_LOAD, Action.GROUP_LIST),
+}
+
+
+_DISABLED = "User {user} is disabled and gets no tokens: an administrator can enable it, 'limnos user enable {user}'"
+
+
+class Holder(NamedTuple):
+    """A user or group with the names of the roles it holds directly."""
+
+    principal: Principal
+    roles: tuple[str, ...]
+
+
+class PrincipalAdd(msgspec.Struct, frozen=True):
+    """Add a user or group to a metalake."""
+
+    metalake_id: int
+    kind: Kind
+    name: str
+    external_id: str | None
+    enabled: bool
+
+
+class PrincipalRemove(msgspec.Struct, frozen=True):
+    """Remove a user or group."""
+
+    principal: Principal
+
+
+class UserEnable(msgspec.Struct, frozen=True):
+    """Enable or disable a user."""
+
+    user: Principal
+    enabled: bool
+
+
+def principal_require(scene: Scene, kind: Kind, name: str) -> Principal:
+    """Return a user or group by name. Raises NotFound."""
+    found = principal_of(scene.view, scene.metalake.id, kind, name)
+    if found is None:
+        raise scene.missing(kind, (name,))
+    return found
+
+
+def principal_look_up(scene: Scene, kind: Kind, name: str, action: Action) -> Found[Principal]:
+    """Find a user or group for who may do the action to it. Raises NotFound, Forbidden."""
+    scene.require_in_use()
+    return scene.judge(principal_of(scene.view, scene.metalake.id, kind, name), kind, name, action)
+
+
+def holder_of(scene: Scene, principal: Principal) -> Holder:
+    """Return a principal with its direct roles' names."""
+    return Holder(principal, role_names(scene, principal.id))
+
+
+def role_names(scene: Scene, principal_id: int) -> tuple[str, ...]:
+    """Return the names of the roles that a principal holds directly, sorted."""
+    zone = scene.metalake.id
+    ids = need(scene.view, roles_key(principal_id), zone=zone)
+    facts = need_all(scene.view, [rules_key(role_id) for role_id in ids], zone=zone)
+    return tuple(sorted(fact[0].name for fact in facts if fact is not None))
+
+
+def principal_load(scene: Scene, kind: Kind, name: str) -> Holder:
+    """Return a user or group, to whoever manages them and to itself."""
+    return holder_of(scene, principal_look_up(scene, kind, name, _ACTIONS[kind][1]).entity)
+
+
+def principals_list(scene: Scene, kind: Kind) -> list[Principal]:
+    """Return the users or groups that the caller may see, by name."""
+    scene.require_in_use()
+    action = _ACTIONS[kind][2]
+    scene.require(action, scene.settled.outer)
+    found = need(scene.view, principals_key(scene.metalake.id, kind), zone=scene.zone)
+    shown = list_filter(scene.subject, action, scene.settled.outer, scene.owner_of)
+    positions = shown.positions([each.id for each in found], [None] * len(found))
+    return [found[position] for position in positions]
+
+
+def holders_list(scene: Scene, kind: Kind) -> list[Holder]:
+    """Return the users or groups that the caller may see, with their roles."""
+    shown = principals_list(scene, kind)
+    fact = need(scene.view, holders_key(scene.metalake.id, kind), zone=scene.zone)
+    roles = dict(fact)
+    return [Holder(each, roles.get(each.id, ())) for each in shown]
+
+
+def check_principal_name(name: str, kind: Kind) -> str:
+    """Check a user's, group's or role's name. Raises BadRequest."""
+    if not is_name(name):
+        raise BadRequest(
+            f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes, and no control characters or marks of direction; "
+            f"this is not one: {name!a}"
+        )
+    return name
+
+
+def check_sign_in(rules: Rules, standing: Standing, *, user: str) -> None:
+    """Refuse to sign in users whom every metalake that knows them has disabled, but for service admins. Raises Unauthenticated."""
+    if _is_disabled(rules, standing, user=user):
+        raise Unauthenticated(_DISABLED.format(user=shown(user)), was_right=True)
+
+
+def check_token_holder(rules: Rules, standing: Standing, *, user: str) -> None:
+    """Refuse tokens for names that no metalake has, and for users whom every metalake has disabled.
+
+    Service admins, and servers without access control, need no user. Raises NotFound, Forbidden, BadRequest (a name that no new user
+    may have).
+    """
+    if _is_disabled(rules, standing, user=user):
+        raise Forbidden(_DISABLED.format(user=shown(user)))
+    if standing.is_known or user in rules.service_admins:
+        return
+    if rules.access_enabled:
+        raise NotFound(
+            f"User {shown(user)} does not exist in any metalake, so it gets no token: add it first, 'limnos user add {shown(user)}'",
+            kind="user",
+        )
+    check_new_name(user, Kind.USER, known=rules.service_admins)
+
+
+def _is_disabled(rules: Rules, standing: Standing, *, user: str) -> bool:
+    return rules.access_enabled and standing.is_disabled and user not in rules.service_admins
+
+
+async def principal_add(
+    ctx: Context, *, metalake: str, kind: Kind, name: str, external_id: str | None = None, enabled: bool = True
+) -> Holder:
+    """Add a user or group. Raises AlreadyExists for the name or the external id."""
+    check_principal_name(name, kind)
+
+    def decide(scene: Scene) -> Permit[PrincipalAdd]:
+        scene.require_in_use()
+        decision = scene.require(_ACTIONS[kind][0], scene.settled.outer)
+        if principal_of(scene.view, scene.metalake.id, kind, name) is not None:
+            raise AlreadyExists(
+                f"{kind.word.capitalize()} {name} already exists in metalake {metalake}", kind=kind.word
+            )
+        check_new_name(name, kind, known=scene.rules.service_admins)
+        return scene.permit(PrincipalAdd(scene.metalake.id, kind, name, external_id, enabled), decision)
+
+    return await ctx.write(Scope(metalake), decide, principal_insert)
+
+
+def principal_insert(tx: Tx, permit: Permit[PrincipalAdd]) -> Holder:
+    """Insert the user or group."""
+    command = permit.command
+    found = principal_create(
+        tx, command.metalake_id, kind=command.kind, name=command.name, external_id=command.external_id,
+        enabled=command.enabled,
+    )  # fmt: skip
+    return Holder(found, ())
+
+
+async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
+    """Remove a user or group. Raises NotFound, BadRequest for the metalake's owner."""
+
+    def decide(scene: Scene) -> Permit[PrincipalRemove]:
+        scene.require_in_use()
+        decision = scene.require(_ACTIONS[kind][0], scene.settled.outer)
+        found = principal_require(scene, kind, name)
+        if scene.owner_of(scene.settled.outer[-1]) == found.id:
+            raise BadRequest(f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first")
+        return scene.permit(PrincipalRemove(found), decision)
+
+    await ctx.write(Scope(metalake), decide, principal_delete)
+
+
+def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
+    """Remove the user or group if it is still the one that was decided on."""
+    found = tx.principals.by_id(permit.command.principal.id)
+    if found is None:
+        tx.stale()
+    tx.principals.drop(found)
+
+
+async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) -> Principal:
+    """Enable or disable a user: a disabled one is refused everywhere, at the next request. Again is fine."""
+
+    def decide(scene: Scene) -> Permit[UserEnable]:
+        scene.require_in_use()
+        decision = scene.require(Action.USER_MANAGE, scene.settled.outer)
+        found = principal_require(scene, Kind.USER, name)
+        if not enabled and scene.owner_of(scene.settled.outer[-1]) == found.id:
+            raise BadRequest(f"User {name} owns metalake {metalake}: give it another owner before disabling the user")
+        return scene.permit(UserEnable(found, enabled), decision)
+
+    return await ctx.write(Scope(metalake), decide, user_update)
+
+
+def user_update(tx: Tx, permit: Permit[UserEnable]) -> Principal:
+    """Write the user's state."""
+    found = tx.principals.by_id(permit.command.user.id)
+    if found is None:
+        tx.stale()
+    tx.principals.enable(found, enabled=permit.command.enabled)
+    return tx.principals.by_id(found.id) or tx.stale()

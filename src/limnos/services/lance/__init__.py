@@ -1,0 +1,1 @@
+"""Lance tables: their rows, versions, tags and files. May import `iceberg` and what that may import."""

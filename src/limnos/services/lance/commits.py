@@ -1,0 +1,267 @@
+"""Commits of versions to a Lance table: of one whose versions the store keeps, or of one whose files say what there is.
+
+May import the rooms below. Knows no wire format. The row decides, then the manifest gets its final name: decision record 0052. What was
+committed before is looked after first, so that at any time only versions without a successor are on their way.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from limnos.access.actions import Action
+from limnos.formats.lance_manifests import V2, VERSION_MAX, check_branch, staged_version
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, CommitConflict, MissingFile, StorageFailed, Unavailable
+from limnos.model.lance import LanceVersion
+from limnos.services.lance.tables import lance_find, lance_load
+from limnos.services.lance.versions import lost, manifests_for, shown_of
+from limnos.store.lance_versions import lance_unsettled_read, lance_version_read
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.lance.manifests import Manifests
+    from limnos.services.lance.tables import LanceTable
+    from limnos.services.lance.versions import Shown
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene, Scope
+    from limnos.store.tx import Tx
+
+
+log = get_logger("limnos.lance")
+C = TypeVar("C")
+
+
+class NewVersion(NamedTuple):
+    """A version that a client has staged and wants committed."""
+
+    version: int
+    path: str
+    size: int | None
+    e_tag: str | None
+    metadata: str
+    branch: str
+
+
+class VersionCreate(msgspec.Struct, frozen=True):
+    """Commit a version to a managed table; those up to `settled` have their manifests. `anew`: what the branch had is gone with its files."""
+
+    table: Node
+    version: LanceVersion
+    settled: int = 0
+    anew: bool = False
+
+
+class Draft(NamedTuple):
+    """A version about to be committed: its row, or the one that the same request has made before, and what comes before it."""
+
+    manifests: Manifests
+    row: LanceVersion
+    before: tuple[LanceVersion, ...] = ()
+    anew: bool = False
+    done: bool = False
+
+    def command(self, table: Node) -> VersionCreate:
+        """Return what the mutation does."""
+        return VersionCreate(table, self.row, self.before[-1].version if self.before else 0, self.anew)
+
+
+async def version_create(ctx: Context, scope: Scope, *, levels: Levels, asked: NewVersion) -> Shown:
+    """Commit a version that a client has staged: the one after the newest. The same once more succeeds.
+
+    Raises CommitConflict for any other number, BadRequest for what is no staged manifest of the table, NotFound, Forbidden.
+    """
+    table = await ctx.read(scope, lambda scene: lance_load(scene, levels, action=Action.TABLE_COMMIT))
+    if not table.record.managed:
+        return await _create_in_storage(ctx, scope, levels=levels, asked=asked)
+    async with ctx.services.lines.turn(table.node.id):
+        draft = await drafted(ctx, table, asked=asked)
+
+        def decide(scene: Scene) -> Permit[VersionCreate]:
+            node, _, decision = lance_find(scene, levels, action=Action.TABLE_COMMIT)
+            return scene.permit(draft.command(node), decision)
+
+        made = draft.row if draft.done else await ctx.write(scope, decide, version_insert)
+        return await settle(draft._replace(row=made))
+
+
+async def drafted(ctx: Context, table: LanceTable, *, asked: NewVersion) -> Draft:
+    """Look at what is to be committed to a managed table, and at what was. Raises BadRequest, InvalidTable."""
+    manifests = manifests_for(ctx, table, branch=check_branch(asked.branch))
+    name = manifests.staged_name(asked.path)
+    before, anew = await _settled(ctx, table, manifests=manifests)
+    done = None if anew else await _repeated(ctx, table, manifests=manifests, asked=asked, name=name)
+    if done is not None:
+        return Draft(manifests, done, before, done=True)
+    row = await new_row(ctx, manifests, asked=asked, name=name)
+    return Draft(manifests, row, before, anew)
+
+
+async def _settled(ctx: Context, table: LanceTable, *, manifests: Manifests) -> tuple[tuple[LanceVersion, ...], bool]:
+    """Give the versions on their way their manifests; returns them, and whether the branch's files are gone. Raises InvalidTable."""
+    rows = await ctx.look_up(partial(lance_unsettled_read, table.node.id, manifests.branch))
+    for row in rows:
+        if not await manifests.settle(row):
+            if manifests.branch and not await manifests.names():
+                return (), True
+            if row is rows[-1]:
+                raise lost(table, row)
+    return tuple(rows), False
+
+
+async def _repeated(
+    ctx: Context, table: LanceTable, *, manifests: Manifests, asked: NewVersion, name: str
+) -> LanceVersion | None:
+    """Return the version that a request has committed before, by the name of what it staged or by its bytes."""
+    if not 0 < asked.version <= VERSION_MAX:
+        return None
+    row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=asked.version))
+    if row is None:
+        return None
+    return row if row.staged == name or await manifests.is_same(name, row) else None
+
+
+async def new_row(ctx: Context, manifests: Manifests, *, asked: NewVersion, name: str) -> LanceVersion:
+    """Return the row of a version whose staged manifest is there. Raises BadRequest."""
+    size = await manifests.check_staged(name, version=asked.version, size=asked.size)
+    stated = staged_version(name)
+    return LanceVersion(
+        manifests.branch, asked.version, V2 if stated is None else stated.scheme, name, size, asked.e_tag, asked.metadata,
+        ctx.services.store.time.now_ms(), settled=False,
+    )  # fmt: skip
+
+
+async def settle(draft: Draft) -> Shown:
+    """After the commit: give the version's manifest its final name, and delete what was staged for those before it. Returns the version as it is told.
+
+    A store that refuses does not undo the commit, and whoever is told that it failed would make it again: the next one who looks at the table does this.
+    Until then the version is what its writer has staged, and its writer is told that place.
+    """
+    manifests, row = draft.manifests, draft.row
+    shown = shown_of(manifests, row)
+    try:
+        await manifests.settle(row)
+        for each in draft.before:
+            if each.version < row.version and await manifests.settle(each):
+                await manifests.drop_staged(each)
+    except (StorageFailed, Unavailable) as error:
+        log.warning(
+            "a committed manifest has no final name yet",
+            table=draft.manifests.directory,
+            version=row.version,
+            error=error.message,
+        )
+        return shown._replace(path=manifests.path_of(row.staged)) if row.staged else shown
+    return shown
+
+
+def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:
+    """Insert the version if it is the one after the newest, or there already. Raises CommitConflict."""
+    command = permit.command
+    node, version, versions = tx.nodes.confirm(command.table), command.version, tx.lance_versions
+    if command.anew:
+        versions.delete_branch(node.id, version.branch)
+    top = versions.top(node.id, version.branch)
+    if top is not None and version.version != top.version + 1:
+        found = versions.find(node.id, version.branch, version=version.version)
+        if found is not None and found.staged == version.staged:
+            return found
+        raise conflict(node.name, version.version, top=top.version)
+    if top is None and not version.branch and version.version != 1:
+        raise conflict(node.name, version.version, top=0)
+    if command.settled:
+        versions.settle(node.id, version.branch, version=command.settled)
+    versions.create(node.id, version)
+    tx.nodes.committed(node)
+    return version
+
+
+def conflict(table: str, version: int, *, top: int) -> CommitConflict:
+    """Say that a version is not the next one."""
+    have = f"its newest version is {top}" if top else "it has no version yet"
+    return CommitConflict(
+        f"Version {version} of table {table} is not the next one, as {have}: read it again, and commit {top + 1}"
+    )
+
+
+async def _create_in_storage(ctx: Context, scope: Scope, *, levels: Levels, asked: NewVersion) -> Shown:
+    """Commit a version to a table whose files say what there is: its manifest gets its final name, if that is free."""
+    table = await ctx.read(scope, lambda scene: lance_load(scene, levels, action=Action.TABLE_COMMIT))
+    manifests = manifests_for(ctx, table, branch=check_branch(asked.branch))
+    row = await new_row(ctx, manifests, asked=asked, name=manifests.staged_name(asked.path))
+    there = await manifests.names()
+    look = LastLook(ctx, scope, table=table, levels=levels)
+    top = max(there, default=0)
+    if asked.version not in there and asked.version != top + 1 and (there or not manifests.branch):
+        raise conflict(table.node.name, asked.version, top=top)
+    await look()
+    try:
+        await manifests.publish(row)
+    except (AlreadyExists, MissingFile):
+        raise conflict(table.node.name, asked.version, top=top) from None
+    await manifests.drop_staged(row)
+    await look.announce()
+    return shown_of(manifests, row)
+
+
+async def announce(ctx: Context, scope: Scope, *, levels: Levels) -> None:
+    """Leave a change that says that a table's files changed, for who may change them. Raises NotFound, Forbidden."""
+
+    def decide(scene: Scene) -> Permit[Node]:
+        node, _, decision = lance_find(scene, levels, action=Action.TABLE_COMMIT)
+        return scene.permit(node, decision)
+
+    await ctx.write(scope, decide, _announced)
+
+
+def _announced(tx: Tx, permit: Permit[Node]) -> None:
+    tx.nodes.committed(tx.nodes.confirm(permit.command))
+
+
+class LastLook:
+    """The decision on a change of a table's files that is taken just before the change, and the mutation that tells of it.
+
+    Files can't be changed in the store's transaction. A right that goes after the last look refuses nothing any more: the change
+    is there, so it is told of under the permit of that look. Call it before the change, `announce` or `submit` behind it.
+    """
+
+    __slots__ = ("_ctx", "_levels", "_permit", "_scope", "_table")
+
+    def __init__(self, ctx: Context, scope: Scope, *, table: LanceTable, levels: Levels) -> None:
+        self._ctx, self._scope, self._table, self._levels = ctx, scope, table, levels
+        self._permit: Permit[Node] | None = None
+
+    async def __call__(self) -> None:
+        """Decide. Raises NotFound, Forbidden, CommitConflict (another table has the name by now)."""
+        permit, location = await self._ctx.read(self._scope, self._decide)
+        if (permit.command.id, location) != (self._table.node.id, self._table.location):
+            raise CommitConflict("The table was replaced by another one meanwhile, and nothing was changed: look again")
+        self._permit = permit
+
+    def _decide(self, scene: Scene) -> tuple[Permit[Node], str]:
+        node, _, decision = lance_find(scene, self._levels, action=Action.TABLE_COMMIT)
+        return scene.permit(node, decision), scene.document(node.id).location
+
+    async def announce(self) -> None:
+        """Leave a change that says that the table's files changed."""
+        await self.submit(None, _tell)
+
+    async def submit(self, command: C, mutation: Callable[[Tx, Permit[tuple[Node, C]]], None]) -> None:
+        """Run a mutation under the permit of the last look, whatever has become of the right since then."""
+        if self._permit is None:
+            raise RuntimeError("nobody has looked before the change")
+        permit = self._permit.about((self._permit.command, command))
+        await self._ctx.submit(replace(permit, stamps=()), mutation)
+
+
+def _tell(tx: Tx, permit: Permit[tuple[Node, None]]) -> None:
+    node = tx.nodes.live(permit.command[0].id)
+    if node is not None:
+        tx.nodes.committed(node)

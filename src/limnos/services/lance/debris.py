@@ -1,0 +1,138 @@
+"""Debris of Lance tables: files that killed or refused writers left, and manifests that were moved aside, taken away when they are old.
+
+May import the rooms below. What is old is what `lance.debris_age_s` says. A file of rows goes only when no manifest of the table knows it, of any version,
+branch or writer (`formats.lance_debris`); manifests are read after the files were listed, so what is committed meanwhile is known, or younger. A table of which
+anything can't be read keeps everything.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.files import is_local, is_within, leads_within, store_for, sweep_empty
+from limnos.formats.lance_debris import Aged, Search, sorted_out
+from limnos.model.errors import LimnosError
+from limnos.services.lance.purges import OWN
+from limnos.services.request.table_formats import LANCE
+from limnos.store.nodes import catalog_of, catalog_read
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from limnos.files import FileStore
+    from limnos.services.request.places import Place
+    from limnos.services.storage.work import Beat, Work
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.janitor")
+PAGE: Final = 200
+MANIFEST_BYTES_MAX: Final = 1 << 28
+REMOVED: Final = Counter("limnos_lance_debris_total", "Files of Lance tables taken away that no version knows.", ())
+
+
+class Table(NamedTuple):
+    """A Lance table as its row says: where it lies, what its catalog may use, and what its newest versions are staged as."""
+
+    location: str
+    place: Place
+    staged: frozenset[str]
+
+
+async def debris_run(work: Work, *, now_ms: int, dry: bool = False) -> list[str]:
+    """Take away what no version of a Lance table knows, of every table; with `dry` only list it. Returns the files."""
+    if not work.debris_ms:
+        return []
+    gone: list[str] = []
+    after = ""
+    while page := await work.submit(partial(_page, after)):
+        after = page[-1][1]
+        for node_id, location, metadata in page:
+            if not metadata:
+                table = await work.submit(partial(_table, node_id=node_id, location=location, work=work))
+                gone += [] if table is None else await _tidied(work, table, before_ms=now_ms - work.debris_ms, dry=dry)
+    return gone
+
+
+def _page(after: str, tx: Tx) -> list[tuple[int, str, str]]:
+    return tx.documents.page(after, limit=PAGE)
+
+
+def _table(tx: Tx, *, node_id: int, location: str, work: Work) -> Table | None:
+    """Read what is needed of a table; None for one that may not lie where it does, or is gone."""
+    zone = catalog_of(tx, node_id, node_format=LANCE)
+    record = None if zone is None else catalog_read(tx, zone)
+    if zone is None or record is None:
+        return None
+    place = work.place(record, zone)
+    if not is_within(location, place.roots) or (
+        is_local(location) and not leads_within(location, place.roots, allowed=work.allowed)
+    ):
+        return None
+    return Table(location, place, frozenset(tx.lance_versions.staged(node_id)))
+
+
+async def _tidied(work: Work, table: Table, *, before_ms: int, dry: bool) -> list[str]:
+    try:
+        table.place.allowed.check_use(table.place.catalog.properties)
+        gone = await work.apart(partial(tidy, table, before_ms=before_ms, dry=dry))
+    except LimnosError as error:
+        log.warning("debris of a table was not looked for", location=table.location, error=error.message)
+        return []
+    if gone and not dry:
+        REMOVED[()] += len(gone)
+        log.info("debris of a Lance table taken away", location=table.location, files=len(gone), first=gone[:5])
+    return [f"{table.location}/{name}" for name in gone]
+
+
+def tidy(table: Table, beat: Beat, *, before_ms: int, dry: bool = False) -> list[str]:
+    """Take away one table's debris; returns the names of its files. Raises StorageFailed, Unavailable."""
+    store = store_for(table.location, table.place.catalog.properties)
+    files = [
+        Aged(f"{name}/{each.name}", each.modified_ms)
+        for name in OWN
+        for each in store.entries(f"{table.location}/{name}", deep=True)
+    ]
+    found = sorted_out(files, before_ms=before_ms, staged=table.staged)
+
+    def read(name: str) -> bytes:
+        beat(read_so_far.__next__())
+        return store.read(f"{table.location}/{name}", bytes_max=MANIFEST_BYTES_MAX)
+
+    read_so_far = iter(range(1 << 62))
+    lost = _lost(found.marked, found.transactions, manifests=found.manifests, read=read)
+    gone = [*found.unowned, *lost]
+    if not dry:
+        _delete(store, table.location, names=gone, beat=beat)
+    return gone
+
+
+def _lost(
+    marked: Mapping[bytes, list[str]], transactions: Mapping[bytes, list[str]], *, manifests: list[str],
+    read: Callable[[str], bytes],
+) -> list[str]:  # fmt: skip
+    """Return the files that no manifest knows. As a rule the newest manifests know all, and the others are not read."""
+    search = Search(marked)
+    if not search.suspects or not manifests:
+        return []
+    for name in manifests:
+        if search.clear(read(name)):
+            return []
+    search.narrow()
+    search.suspects.update(transactions)
+    for name in manifests:
+        if search.clear_wholly(read(name)):
+            return []
+    known = {**marked, **transactions}
+    return sorted(name for mark in search.suspects for name in known[mark])
+
+
+def _delete(store: FileStore, location: str, *, names: Iterable[str], beat: Beat) -> None:
+    for count, name in enumerate(names):
+        store.delete(f"{location}/{name}")
+        beat(count)
+    if is_local(location):
+        for index in {name.rpartition("/")[0] for name in names if "_indices/" in name}:
+            sweep_empty(f"{location}/{index}", lambda: None)

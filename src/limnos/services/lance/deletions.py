@@ -1,0 +1,158 @@
+"""Old versions of a Lance table deleted by number: never the newest, none that a tag or a branch rests on.
+
+May import the rooms below. Knows no wire format. A version is gone with its row; its manifest follows, and what only it referred to is Lance's
+own cleanup's to find. Of a table whose files say what there is, the manifest's end is the version's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.lance_manifests import VERSION_MAX, check_branch
+from limnos.model.entities import Node
+from limnos.model.errors import BadRequest, InUse, NotFound
+from limnos.services.lance.commits import announce
+from limnos.services.lance.named import references_of
+from limnos.services.lance.tables import lance_find, lance_load
+from limnos.services.lance.versions import latest, manifests_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.lance.manifests import Manifests
+    from limnos.services.lance.tables import LanceTable
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene, Scope
+    from limnos.sources.lance.questions import Referenced
+    from limnos.store.tx import Tx
+
+SPANS_MAX = 1000
+ALL = -1
+"""As the end of a span: up to the newest and with it."""
+
+
+class Span(NamedTuple):
+    """Versions from one up to before another."""
+
+    start: int
+    end: int
+
+
+class VersionsDelete(msgspec.Struct, frozen=True):
+    """Forget versions of a managed table's branch."""
+
+    table: Node
+    branch: str
+    spans: tuple[Span, ...]
+
+
+class Doomed(NamedTuple):
+    """Versions that may go: their spans, and the manifests that are there."""
+
+    manifests: Manifests
+    spans: tuple[Span, ...]
+    names: dict[int, str]
+
+    @property
+    def branch(self) -> str:
+        """The branch they are of."""
+        return self.manifests.branch
+
+    async def drop_files(self) -> None:
+        """Delete their manifests."""
+        await self.manifests.drop(self.names)
+
+
+async def versions_prune(
+    ctx: Context, scope: Scope, *, levels: Levels, branch: str, spans: Sequence[Span]
+) -> int:  # fmt: skip
+    """Delete versions; returns how many that were. Raises InUse for one that has to stay, BadRequest, NotFound, Forbidden."""
+    table = await ctx.read(scope, lambda scene: lance_load(scene, levels, action=Action.TABLE_COMMIT))
+    doomed = await pruned(ctx, table, branch=branch, spans=spans)
+    if not table.record.managed:
+        await announce(ctx, scope, levels=levels)
+        await doomed.drop_files()
+        return len(doomed.names)
+
+    def decide(scene: Scene) -> Permit[VersionsDelete]:
+        node, _, decision = lance_find(scene, levels, action=Action.TABLE_COMMIT)
+        return scene.permit(VersionsDelete(node, doomed.branch, doomed.spans), decision)
+
+    gone = await ctx.write(scope, decide, versions_delete)
+    await doomed.drop_files()
+    return gone
+
+
+async def pruned(ctx: Context, table: LanceTable, *, branch: str, spans: Sequence[Span]) -> Doomed:
+    """Look which versions may go. Raises InUse for one that has to stay, BadRequest."""
+    manifests = manifests_for(ctx, table, branch=check_branch(branch))
+    if table.record.managed:
+        newest = await latest(ctx, table, branch=manifests.branch)
+        top = 0 if newest is None else newest.version
+        there = await manifests.names()
+    else:
+        there = await manifests.names()
+        top = max(there, default=0)
+    if manifests.branch and not top:
+        raise NotFound(branch, kind="branch")
+    wanted = _checked(spans, top=top)
+    _refuse_kept(wanted, manifests.branch, top=top, found=await references_of(ctx, table))
+    names = {version: name for version, name in there.items() if _holds(wanted, version)}
+    return Doomed(manifests, wanted, names)
+
+
+def _checked(spans: Sequence[Span], *, top: int) -> tuple[Span, ...]:
+    if len(spans) > SPANS_MAX:
+        raise BadRequest(f"{len(spans)} ranges are more than the {SPANS_MAX} that are taken: send several requests")
+    for span in spans:
+        if span.start < 0 or (span.end != ALL and span.end < span.start) or max(span) > VERSION_MAX:
+            raise BadRequest(
+                f"Range {span.start} to {span.end} is none: it begins at a version and ends before a later one, or with -1"
+            )
+    return tuple(Span(each.start, top + 1 if each.end == ALL else each.end) for each in spans)
+
+
+def _holds(spans: Sequence[Span], version: int) -> bool:
+    return any(span.start <= version < span.end for span in spans)
+
+
+def _refuse_kept(spans: Sequence[Span], branch: str, *, top: int, found: Referenced) -> None:
+    """Raise InUse when a span holds a version that has to stay."""
+    if top and _holds(spans, top):
+        raise InUse(
+            f"Version {top} is the newest, and a table keeps that one: let the range end before it, or drop the table",
+            kind="version",
+        )
+    for name, tag in found.tags.items():
+        if (tag.branch or "") == branch and _holds(spans, tag.version):
+            raise InUse(
+                f"Version {tag.version} has the tag {name}: delete the tag first, or leave the version out",
+                kind="version",
+            )
+    for name, child in found.branches.items():
+        if (child.parent_branch or "") == branch and _holds(spans, child.parent_version):
+            raise InUse(
+                f"Branch {name} begins at version {child.parent_version}: delete the branch first, or leave the version out",
+                kind="version",
+            )
+
+
+def versions_delete(tx: Tx, permit: Permit[VersionsDelete]) -> int:
+    """Delete the rows, if the newest is not among them by now; returns how many."""
+    command = permit.command
+    node, versions = tx.nodes.confirm(command.table), tx.lance_versions
+    top = versions.top(node.id, command.branch)
+    if top is not None and _holds(command.spans, top.version):
+        raise InUse(
+            f"Version {top.version} is the newest, and a table keeps that one: let the range end before it",
+            kind="version",
+        )
+    gone = sum(versions.delete(node.id, command.branch, start=span.start, end=span.end) for span in command.spans)
+    if gone:
+        tx.nodes.committed(node)
+    return gone

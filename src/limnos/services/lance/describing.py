@@ -1,0 +1,170 @@
+"""What a Lance table is: what the store says of it, and what its own files say.
+
+May import the rooms below. The store is asked first, and decides; only then are files looked at, in a process of their own. Nothing is
+written by a read. Clients commit to such tables without a word to this server, so what was read is kept as `services.lance.descriptions` has it, and not else.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from limnos.access.actions import Action
+from limnos.formats.lance_manifests import check_branch
+from limnos.model.errors import BadRequest, NotFound
+from limnos.services.lance.descriptions import DESCRIPTIONS
+from limnos.services.lance.named import references_of
+from limnos.services.lance.sights import Sight, no_table, sight_of, table_in
+from limnos.services.lance.tables import LanceTable, has_data, lance_load
+from limnos.services.lance.versions import kept_version, latest, manifests_for
+from limnos.services.lance.work import answer, errand_of, options_of
+from limnos.sources.lance.questions import Describe, Described
+from limnos.store.lance_versions import lance_top_read
+
+if TYPE_CHECKING:
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
+
+
+VERSION_END: Final = 1 << 63
+
+
+class At(NamedTuple):
+    """Which state of a table is meant: the latest, one by number, of a branch, or by tag."""
+
+    version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+
+
+class Told(NamedTuple):
+    """A table, and what its files say as far as they were asked: None for `is_declared` when nobody looked."""
+
+    table: LanceTable
+    is_declared: bool | None
+    found: Described | None
+
+
+async def table_describe(ctx: Context, scope: Scope, *, levels: Levels, at: At, detailed: bool, looks: bool) -> Told:
+    """Describe a table; `detailed` with what its files say, `looks` only whether there are any.
+
+    Raises NotFound (table, version, tag, branch), InvalidTable, StorageFailed, Forbidden.
+    """
+    found = await ctx.read(scope, lambda scene: sight_of(scene, Action.TABLE_LOAD) or lance_load(scene, levels))
+    if isinstance(found, Sight):
+        return await _described_in(ctx, found, levels=levels, at=at, detailed=detailed)
+    return await _described(ctx, found, at=at, detailed=detailed, looks=looks)
+
+
+async def _described(ctx: Context, table: LanceTable, *, at: At, detailed: bool, looks: bool) -> Told:
+    if not detailed and not looks:
+        return Told(table, None, None)
+    if at == At():
+        return await _newest(ctx, table, detailed=detailed)
+    return await _looked_at(ctx, table, at=at, detailed=detailed)
+
+
+async def _newest(ctx: Context, table: LanceTable, *, detailed: bool) -> Told:
+    """Describe a table as it is now: from what is kept, if its files are as they were, else from these."""
+    descriptions = DESCRIPTIONS.of(ctx.services)
+    glance = descriptions.glance(table)
+    if glance is None:
+        return await _looked_at(ctx, table, at=At(), detailed=detailed)
+    top = await ctx.look_up(partial(lance_top_read, table.node.id, "")) if table.record.managed else None
+    found = None if table.record.managed and top is None else descriptions.find(glance, top=top)
+    if found is not None:
+        return Told(table, False, found if detailed else None)
+    told = await _looked_at(ctx, table, at=At(), detailed=detailed)
+    if told.found is not None:
+        descriptions.keep(glance, told.found, top=top)
+    return told
+
+
+async def _looked_at(ctx: Context, table: LanceTable, *, at: At, detailed: bool) -> Told:
+    state = await state_of(ctx, table, at=at)
+    if state is None:
+        if detailed:
+            _refuse_past(at)
+        return Told(table, True, None)
+    if not detailed:
+        return Told(table, False, None)
+    found = await _read(ctx, table, at=state)
+    return Told(table, found is None, found)
+
+
+async def table_exists(ctx: Context, scope: Scope, *, levels: Levels, version: int | None) -> None:
+    """Return if a table exists, and has the version when one is named. Raises NotFound, Forbidden."""
+    found = await ctx.read(
+        scope,
+        lambda scene: sight_of(scene, Action.TABLE_EXISTS) or lance_load(scene, levels, action=Action.TABLE_EXISTS),
+    )
+    if isinstance(found, Sight):
+        await _described_in(ctx, found, levels=levels, at=At(version), detailed=version is not None)
+        return
+    table = found
+    if version is None:
+        return
+    state = await state_of(ctx, table, at=At(version))
+    if state is None:
+        _refuse_past(At(version))
+    else:
+        await _read(ctx, table, at=state)
+
+
+async def _described_in(ctx: Context, sight: Sight, *, levels: Levels, at: At, detailed: bool) -> Told:
+    """Describe a table of a directory. Raises InvalidTable for a folder that is no table, when it is loaded."""
+    table, lain = await table_in(ctx, sight, levels=levels)
+    if not detailed or lain.declared:
+        if detailed:
+            _refuse_past(at)
+        return Told(table, lain.declared, None)
+    found = await _read(ctx, table, at=at)
+    if found is None:
+        raise no_table(table)
+    return Told(table, False, found)
+
+
+async def state_of(ctx: Context, table: LanceTable, *, at: At) -> At | None:
+    """Return which state to read; None for a table without data. Of a managed table it is always one by number, which the store knows.
+
+    Raises NotFound (version, tag, branch), InvalidTable.
+    """
+    if not table.record.managed:
+        return at if await has_data(ctx, table.location, place=table.place) else None
+    if at.tag is not None:
+        at = await _meant(ctx, table, at=at)
+    branch = check_branch(at.branch or "")
+    top = await latest(ctx, table, branch=branch)
+    if top is None:
+        if branch:
+            raise NotFound(branch, kind="branch")
+        return None
+    if at.version is not None and at.version != top.version:
+        await kept_version(ctx, table, manifests=manifests_for(ctx, table, branch=branch), version=at.version)
+    return At(at.version or top.version, branch=branch or None)
+
+
+async def _meant(ctx: Context, table: LanceTable, *, at: At) -> At:
+    """Return what a tag of a managed table means. Raises NotFound, BadRequest beside a version or branch."""
+    if at.version is not None or at.branch is not None:
+        raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
+    found = (await references_of(ctx, table)).tags.get(cast("str", at.tag))
+    if found is None:
+        raise NotFound(cast("str", at.tag), kind="tag")
+    return At(found.version, branch=found.branch)
+
+
+async def _read(ctx: Context, table: LanceTable, *, at: At) -> Described | None:
+    if at.version is not None and not 0 < at.version < VERSION_END:
+        raise NotFound(str(at.version), kind="version")
+    options = options_of(table.place.catalog.properties)
+    question = Describe(table.location, options, at.version, at.tag, at.branch)
+    return await answer(ctx, errand_of(ctx, question, quick=True), shape=Described | None)  # type: ignore[arg-type]  # a union is a shape
+
+
+def _refuse_past(at: At) -> None:
+    """Say that a table without data has no version, tag or branch."""
+    for kind, name in (("version", at.version), ("tag", at.tag), ("branch", at.branch)):
+        if name is not None:
+            raise NotFound(str(name), kind=kind)

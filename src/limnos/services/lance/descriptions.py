@@ -1,0 +1,135 @@
+"""Descriptions of Lance tables that are kept while the files they were read from are the same.
+
+May import `files`, `formats`, `model`, and `sources` for the shapes of answers. Decides nothing: whoever asks here was let in by a decision of its own request. Clients commit
+to such tables without a word to this server, so each answer rests on a look at the table's directory of manifests in the same request: every commit makes a
+file there, and so moves the time at which the directory was changed, which nobody can set. A change in the same tick of the file system's clock would not
+move it, so nothing is kept of a directory that was changed only just now. Local tables only: elsewhere the look would cost what it saves. Decision record 0071.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.files import is_local
+from limnos.formats.lance_manifests import V1, V2, VERSIONS, manifest_name
+from limnos.services.request.shared import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.files import Mark
+    from limnos.model.lance import LanceVersion
+    from limnos.services.lance.tables import LanceTable
+    from limnos.sources.lance.questions import Described
+
+KEPT_BYTES_MAX: Final = 16 << 20
+ENTRY_BYTES: Final = 2_000
+"""What keeping a description takes besides its texts."""
+SETTLED_NS: Final = 3_000_000_000
+"""How long ago a file must have changed for the next change to have another time, on the coarsest of file systems."""
+
+Key = tuple[str, tuple[str, ...]]
+"""A table's location, and the roots that it was within: with other ones it is looked at anew."""
+
+
+class Glance(NamedTuple):
+    """What a table's directory of manifests was like at a time."""
+
+    key: Key
+    directory: Mark
+    at_ns: int
+
+
+class Kept(NamedTuple):
+    """A description, what its files were like, and of a managed table what the store had as its newest version."""
+
+    directory: Mark
+    manifest_at: str
+    manifest: Mark
+    top: LanceVersion | None
+    described: Described
+
+
+class Descriptions:
+    """The descriptions of a node; those that were asked for last stay when there is too much."""
+
+    def __init__(
+        self, mark: Callable[[str], Mark | None], *, bytes_max: int = KEPT_BYTES_MAX, now_ns: Callable[[], int] = time.time_ns
+    ) -> None:  # fmt: skip
+        self._mark = mark
+        self._bytes_max = bytes_max
+        self._now_ns = now_ns
+        self._kept: dict[Key, Kept] = {}
+        self._bytes = 0
+
+    def glance(self, table: LanceTable) -> Glance | None:
+        """Look at a table's directory; None for one whose description is not kept."""
+        if not is_local(table.location):
+            return None
+        at_ns = self._now_ns()
+        directory = self._mark(f"{table.location}/{VERSIONS}")
+        if directory is None or not directory.is_directory:
+            return None
+        return Glance((table.location, table.place.roots), directory, at_ns)
+
+    def find(self, glance: Glance, *, top: LanceVersion | None) -> Described | None:
+        """Return a table's description, if its directory and its newest manifest are as they were; of a managed one, if `top` is, too."""
+        kept = self._kept.get(glance.key)
+        if kept is None:
+            return None
+        if (
+            kept.directory != glance.directory
+            or not _is_same(kept.top, top)
+            or self._mark(kept.manifest_at) != kept.manifest
+        ):
+            self._drop(glance.key)
+            return None
+        self._kept[glance.key] = self._kept.pop(glance.key)
+        return kept.described
+
+    def keep(self, glance: Glance, described: Described, *, top: LanceVersion | None) -> None:
+        """Keep what was read after a glance, if nothing has changed since, nor shortly before."""
+        location = f"{glance.key[0]}/{VERSIONS}"
+        if self._mark(location) != glance.directory or (top is not None and top.version != described.version):
+            return
+        for scheme in (V2, V1):
+            at = f"{location}/{manifest_name(described.version, scheme)}"
+            manifest = self._mark(at)
+            if manifest is not None:
+                break
+        else:
+            return
+        newest_ns = max(glance.directory.changed_ns, manifest.changed_ns)
+        if manifest.is_file and newest_ns < glance.at_ns - SETTLED_NS:
+            self._put(glance.key, Kept(glance.directory, at, manifest, top, described))
+
+    def _put(self, key: Key, kept: Kept) -> None:
+        self._drop(key)
+        self._kept[key] = kept
+        self._bytes += _size(kept)
+        while self._bytes > self._bytes_max:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: Key) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self._bytes -= _size(kept)
+
+
+def _is_same(kept: LanceVersion | None, top: LanceVersion | None) -> bool:
+    """Say whether two rows are of the same commit: that its manifest was settled changes nothing."""
+    if kept is None or top is None:
+        return kept is top
+    return (kept.version, kept.staged) == (top.version, top.staged)
+
+
+def _size(kept: Kept) -> int:
+    described = kept.described
+    texts = sum(
+        len(key) + len(value) for each in (described.metadata, described.schema_metadata) for key, value in each.items()
+    )
+    return ENTRY_BYTES + len(described.fields) + len(described.logical_fields) + texts
+
+
+DESCRIPTIONS: Part[Descriptions] = Part("descriptions", lambda services: Descriptions(services.files.mark_now))

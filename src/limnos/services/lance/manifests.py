@@ -1,0 +1,214 @@
+"""The manifests of a Lance table as files: those that its writers have staged, those of its versions, and those that nobody may see.
+
+May import `files` by `services.request.files`, `formats`, `telemetry` and `model`. Knows no store of versions: who calls says which version is meant, and which
+is the newest. Whatever is named here lies directly in the table's own directories of manifests, never elsewhere, also where links lead out.
+
+A committed version's manifest is put under its final name by whoever looks first, any number of times, on any node. What its writer has staged stays
+until the next version is there: so a manifest that was lost on the way, or moved away by mistake, comes back by itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from limnos.files import is_local, parse
+from limnos.formats.lance_debris import BYPASSED
+from limnos.formats.lance_manifests import (
+    MAGIC,
+    V1,
+    V2,
+    VERSIONS,
+    directory_of,
+    manifest_name,
+    manifest_of,
+    manifests_of,
+    staged_name,
+    staged_version,
+)
+from limnos.model.errors import AlreadyExists, BadRequest, MissingFile
+from limnos.model.lance import LanceVersion
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.files import Entry
+    from limnos.services.request.files import Files
+    from limnos.services.request.places import Place
+
+log = get_logger("limnos.lance")
+SETTLES_MAX = 8
+"""How often a manifest is put under a name that others give and take meanwhile."""
+
+
+async def manifests_found(files: Files, location: str, *, place: Place, now_ms: int) -> tuple[LanceVersion, ...]:
+    """Return the versions that lie at a location already, of every branch: those that a table comes with."""
+    properties = place.catalog.properties
+    below = await files.below(f"{location}/tree", properties, roots=place.roots)
+    branches = {
+        each.removeprefix(f"{location}/tree/").partition(f"/{VERSIONS}/")[0]
+        for each in below
+        if f"/{VERSIONS}/" in each
+    }
+    found: list[LanceVersion] = []
+    for branch in ("", *sorted(branches)):
+        found += await Manifests(files, location, branch=branch, place=place).versions(now_ms=now_ms)
+    return tuple(found)
+
+
+class Manifests:
+    """The manifests of one table's branch, "" for the main one."""
+
+    def __init__(self, files: Files, location: str, *, branch: str, place: Place) -> None:
+        self._files = files
+        self._location = location
+        self._properties = place.catalog.properties
+        self._roots = place.roots
+        self.branch = branch
+        self.directory = f"{location}/{directory_of(branch)}"
+
+    def path_of(self, name: str) -> str:
+        """Spell where a manifest lies as Lance's clients do: without the scheme and the bucket."""
+        return "/".join((*parse(self._location).segments, *directory_of(self.branch).split("/"), name))
+
+    def staged_name(self, path: str) -> str:
+        """Return the name of a staged manifest that a client names. Raises BadRequest for any other file."""
+        return staged_name(path, table=parse(self._location).segments, branch=self.branch)
+
+    async def check_staged(self, name: str, *, version: int, size: int | None) -> int:
+        """Look whether a staged manifest is there and whole; returns its size. Raises BadRequest."""
+        at = f"{self.directory}/{name}"
+        try:
+            data = await self._files.read_within(at, self._properties, [self._location])
+        except MissingFile:
+            raise BadRequest(
+                f"No staged manifest is at {self.path_of(name)}: write it before it is committed"
+            ) from None
+        if size is not None and size != len(data):
+            raise BadRequest(f"The staged manifest {name} has {len(data)} bytes and not {size}: write it anew")
+        if not data.endswith(MAGIC):
+            raise BadRequest(f"The staged manifest {name} does not end as a manifest does: write it anew")
+        stated = staged_version(name)
+        if stated is None or stated.version != version:
+            raise BadRequest(f"The staged manifest {name} is not that of version {version}: name it as its version")
+        return len(data)
+
+    async def is_same(self, name: str, version: LanceVersion) -> bool:
+        """Say whether a staged manifest has the bytes of a version's."""
+        try:
+            staged = await self._files.read_within(f"{self.directory}/{name}", self._properties, [self._location])
+            final = await self._files.read(self._final(version), self._properties)
+        except MissingFile:
+            return False
+        return staged == final
+
+    def _final(self, version: LanceVersion) -> str:
+        return f"{self.directory}/{manifest_name(version.version, version.scheme)}"
+
+    async def settle(self, version: LanceVersion, *, aside: str | None = None) -> bool:
+        """Give a committed version's manifest its final name; says whether it has it. What is there instead is moved aside.
+
+        `aside` is where somebody has moved what had that name, before the version was known.
+        """
+        if not version.staged:
+            return await self.is_there(version)
+        for _ in range(SETTLES_MAX):
+            try:
+                await self.publish(version)
+            except AlreadyExists:
+                aside = await self.move_aside(manifest_name(version.version, version.scheme))
+            except MissingFile:
+                return await self.is_there(version) or await self._brought_back(version, aside)
+            else:
+                return True
+        return False
+
+    async def _brought_back(self, version: LanceVersion, aside: str | None) -> bool:
+        """Bring back what was moved aside: it was the version itself, which another node had put there a moment before.
+
+        What its writer has staged is gone only when somebody has seen it under its final name. In an object store what is aside may be another file
+        than the one that went, so there it stays staged (`drop_staged`).
+        """
+        if aside is None or not is_local(aside):
+            return False
+        try:
+            data = await self._files.read(aside, self._properties)
+            if len(data) != version.size:
+                return False
+            await self._files.link_new(aside, self._final(version), properties=self._properties, roots=[self._location])
+        except (AlreadyExists, MissingFile):
+            return await self.is_there(version)
+        log.warning("a manifest that was moved aside by mistake is back", manifest=self._final(version))
+        return True
+
+    async def publish(self, version: LanceVersion) -> None:
+        """Give a staged manifest its final name, if that is free. Raises AlreadyExists, MissingFile."""
+        source, target = f"{self.directory}/{version.staged}", self._final(version)
+        await self._files.link_new(source, target, properties=self._properties, roots=[self._location])
+
+    async def is_there(self, version: LanceVersion) -> bool:
+        """Say whether a version's manifest is under its final name."""
+        return await self._exists(self._final(version))
+
+    async def _exists(self, location: str) -> bool:
+        if is_local(location):
+            return self._files.exists_now(location)
+        return await self._files.exists(location, self._properties)
+
+    async def above(self, top: int) -> list[str]:
+        """Return the manifests of versions after one: none, where the next one's is not there."""
+        if top and not any(
+            [await self._exists(f"{self.directory}/{manifest_name(top + 1, each)}") for each in (V2, V1)]
+        ):
+            return []
+        found = await self.entries()
+        return [each.name for each in found if (manifest_of(each.name) or (0,))[0] > top]
+
+    async def move_aside(self, name: str) -> str:
+        """Move a manifest to where no reader looks, and say where; its rows stay with it until somebody deletes them."""
+        aside = f"{self._location}/{BYPASSED}/{name}-{secrets.token_hex(4)}"
+        await self._files.move(f"{self.directory}/{name}", aside, properties=self._properties)
+        log.warning(
+            "a manifest that was not committed here was moved aside", manifest=f"{self.directory}/{name}", to=aside
+        )
+        return aside
+
+    async def entries(self) -> list[Entry]:
+        """List the files beside the manifests."""
+        return await self._files.entries(self.directory, self._properties, roots=[self._location])
+
+    async def versions(self, *, now_ms: int) -> list[LanceVersion]:
+        """Return the versions that lie here, as the store would keep them."""
+        found = [(entry, manifest_of(entry.name)) for entry in await self.entries()]
+        return [
+            LanceVersion(
+                self.branch, *manifest, "", entry.size, None, "{}", entry.modified_ms or now_ms, settled=True
+            )
+            for entry, manifest in found
+            if manifest is not None
+        ]  # fmt: skip
+
+    async def names(self) -> dict[int, str]:
+        """Return the manifests that are there, by version."""
+        return manifests_of(each.name for each in await self.entries())
+
+    async def drop_staged(self, version: LanceVersion) -> None:
+        """Delete what a version's writer has staged, when its manifest has its final name for certain.
+
+        In an object store, who moves a manifest aside may delete in the end what has come in its place. It has been put aside before: then what is staged
+        stays, and who has deleted too much puts it right from there. With the manifests that were moved aside it goes when it is old.
+        """
+        if version.staged and not await self._is_contended(version):
+            await self._files.delete(f"{self.directory}/{version.staged}", self._properties)
+
+    async def _is_contended(self, version: LanceVersion) -> bool:
+        if is_local(self._location):
+            return False
+        aside = await self._files.entries(f"{self._location}/{BYPASSED}", self._properties, roots=[self._location])
+        return any(each.name.startswith(f"{manifest_name(version.version, version.scheme)}-") for each in aside)
+
+    async def drop(self, names: Mapping[int, str]) -> None:
+        """Delete manifests of versions that are not wanted any more."""
+        for name in names.values():
+            await self._files.delete(f"{self.directory}/{name}", self._properties)

@@ -1,0 +1,227 @@
+"""Namespaces as Lance has them: a catalog is the first level, modes say what to do about what is there, drops may take all with them.
+
+May import the rooms below. Knows no wire format. What a namespace is, is told by `services.catalog.namespaces` and `services.catalog.catalogs`; who may drop
+one may drop whatever is in it, as its owner owns that, so one decision is enough for all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, NotFound, Unsupported
+from limnos.model.kinds import GENERIC_PROVIDER, Kind
+from limnos.model.records import CatalogRecord, NamespaceRecord
+from limnos.services.catalog.catalogs import CatalogDrop, catalog_create, catalog_delete, catalog_load
+from limnos.services.catalog.namespaces import (
+    NamespaceCreate,
+    namespace_create,
+    namespace_find,
+    namespace_insert,
+    parent_of,
+)
+from limnos.services.lance.tables import lance_bury
+from limnos.services.request.places import place_of
+from limnos.services.request.scene import Scope
+from limnos.services.request.table_formats import LANCE
+from limnos.services.storage.homes import located
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+BELOW_MAX: Final = 10_000
+"""How much one request drops."""
+
+
+class NamespaceEmpty(msgspec.Struct, frozen=True):
+    """Drop a namespace with all that is in it; `again` makes it anew."""
+
+    namespace: Node
+    keep_ms: int
+    takes_all: bool
+    again: NamespaceCreate | None = None
+
+
+def record_shown(record: CatalogRecord | NamespaceRecord) -> dict[str, str]:
+    """Return a namespace's properties, its comment among them."""
+    comment = {} if record.comment is None else {"comment": record.comment}
+    return {**record.properties, **comment}
+
+
+def namespace_shown(scene: Scene, levels: Levels, *, action: Action = Action.NAMESPACE_LOAD) -> dict[str, str]:
+    """Return the properties of a namespace, or of the catalog for no levels, as the caller may see them."""
+    if not levels:
+        return record_shown(cast("CatalogRecord", catalog_load(scene).record))
+    return record_shown(cast("NamespaceRecord", namespace_find(scene, levels, action).entity.record))
+
+
+async def lance_namespace_create(
+    ctx: Context, scope: Scope, *, levels: Levels, properties: Mapping[str, str], mode: str
+) -> dict[str, str]:
+    """Make a namespace, or a catalog for no levels; `mode` is `create`, `existok` or `overwrite`. Returns its properties.
+
+    Raises NotFound for a missing parent, AlreadyExists, Forbidden.
+    """
+    if mode == "overwrite" and levels:
+        return await _overwrite(ctx, scope, levels=levels, properties=properties)
+    if mode == "overwrite":
+        raise Unsupported(f"Catalog {scope.catalog} is not made anew by this: drop it first, with what is in it")
+    try:
+        return await _create(ctx, scope, levels=levels, properties=properties)
+    except AlreadyExists:
+        if mode != "existok":
+            raise
+        try:
+            return await ctx.read(
+                scope, lambda scene: namespace_shown(scene, levels, action=Action.NAMESPACE_LOAD_ICEBERG)
+            )
+        except NotFound:
+            pass
+        raise  # it is a table that has the name
+
+
+async def _create(ctx: Context, scope: Scope, *, levels: Levels, properties: Mapping[str, str]) -> dict[str, str]:
+    rest = dict(properties)
+    comment = rest.pop("comment", None)
+    if levels:
+        node, _ = await namespace_create(ctx, scope, levels=levels, comment=comment, properties=rest, parents=False)
+        return record_shown(cast("NamespaceRecord", node.record))
+    node = await catalog_create(
+        ctx, metalake=cast("str", scope.metalake), name=cast("str", scope.catalog), catalog_type=None,
+        provider=GENERIC_PROVIDER, comment=comment, properties=rest,
+    )  # fmt: skip
+    return record_shown(cast("CatalogRecord", node.record))
+
+
+async def _overwrite(ctx: Context, scope: Scope, *, levels: Levels, properties: Mapping[str, str]) -> dict[str, str]:
+    rest = dict(properties)
+    record = NamespaceRecord(rest.pop("comment", None), rest)
+
+    def decide(scene: Scene) -> Permit[NamespaceEmpty]:
+        nonlocal record
+        node, _, dropping = namespace_find(scene, levels, Action.NAMESPACE_DROP)
+        record = located(None, record, place_of(scene))
+        into, above = parent_of(scene, levels)
+        making = scene.require(Action.NAMESPACE_CREATE, above)
+        again = NamespaceCreate(into, levels[-1:], scene.space(Kind.NAMESPACE), record, scene.maker_id)
+        command = NamespaceEmpty(node, scene.defaults.keep_dropped_ms, takes_all=True, again=again)
+        return scene.permit(command, dropping, making)
+
+    try:
+        await ctx.write(scope, decide, namespace_empty)
+    except NotFound as error:
+        if error.kind != "namespace":
+            raise
+        return await _create(ctx, scope, levels=levels, properties=properties)
+    ctx.services.wake_worker()
+    return record_shown(record)
+
+
+async def lance_namespace_drop(ctx: Context, scope: Scope, *, levels: Levels, cascade: bool) -> dict[str, str]:
+    """Drop a namespace, or a catalog for no levels; with `cascade` all that is in it. Returns its properties.
+
+    Raises NotFound, NotEmpty, Protected, Forbidden.
+    """
+    if not levels:
+        return await _drop_catalog(ctx, scope, cascade=cascade)
+    shown: dict[str, str] = {}
+
+    def decide(scene: Scene) -> Permit[NamespaceEmpty]:
+        nonlocal shown
+        node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_DROP)
+        shown = record_shown(cast("NamespaceRecord", node.record))
+        return scene.permit(NamespaceEmpty(node, scene.defaults.keep_dropped_ms, takes_all=cascade), decision)
+
+    await ctx.write(scope, decide, namespace_empty)
+    ctx.services.wake_worker()
+    return shown
+
+
+def namespace_empty(tx: Tx, permit: Permit[NamespaceEmpty]) -> None:
+    """Drop what is in the namespace, the deepest first, then itself; and make it anew where that was asked for."""
+    command = permit.command
+    held = tx.nodes.confirm(command.namespace)
+    below = tx.nodes.below(held.id, limit=BELOW_MAX + 1) if command.takes_all else []
+    if len(below) > BELOW_MAX:
+        raise BadRequest(
+            f"More than {BELOW_MAX} objects lie in namespace {held.name}: drop some of what is in it first"
+        )
+    for each in below:
+        _drop(tx, each, keep_ms=command.keep_ms)
+    tx.nodes.require_empty(held)
+    tx.nodes.drop(held, keep_ms=command.keep_ms)
+    if command.again is not None:
+        namespace_insert(tx, cast("Permit[NamespaceCreate]", permit.about(command.again)))
+
+
+def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:
+    if node.kind is Kind.NAMESPACE:
+        tx.nodes.drop(node, keep_ms=keep_ms)
+    elif node.format == LANCE:
+        lance_bury(tx, node, keep_ms=keep_ms, purges=True)
+    else:
+        raise NotEmpty(
+            f"{node.kind.word.capitalize()} {node.name} is no Lance table: drop it over Iceberg REST first",
+            kind="namespace",
+        )
+
+
+async def _drop_catalog(ctx: Context, scope: Scope, *, cascade: bool) -> dict[str, str]:
+    """Drop a catalog for Lance tables when nothing is in it: with `cascade` what is in it goes first, piece by piece."""
+    shown: dict[str, str] = {}
+
+    def decide(scene: Scene) -> Permit[CatalogDrop]:
+        nonlocal shown
+        decision = scene.require(Action.CATALOG_DROP, scene.settled.outer)
+        if scene.catalog_record.provider != GENERIC_PROVIDER:
+            raise Unsupported(
+                f"Catalog {scene.catalog.name} holds Iceberg tables: drop it over Gravitino REST, or with 'limnos drop'"
+            )
+        shown = record_shown(cast("CatalogRecord", catalog_load(scene).record))
+        command = CatalogDrop(scene.catalog, force=False, in_use_too=True)
+        return scene.permit(command, decision, zone=scene.metalake.id)
+
+    if cascade:
+        await _empty_catalog(ctx, scope)
+    await ctx.write(scope, decide, catalog_delete)
+    return shown
+
+
+async def _empty_catalog(ctx: Context, scope: Scope) -> None:
+    def decide(scene: Scene) -> Permit[CatalogEmpty]:
+        decision = scene.require(Action.CATALOG_DROP, scene.settled.outer)
+        if scene.catalog_record.provider != GENERIC_PROVIDER:
+            raise Unsupported(
+                f"Catalog {scene.catalog.name} holds Iceberg tables: drop it over Gravitino REST, or with 'limnos drop'"
+            )
+        return scene.permit(CatalogEmpty(scene.catalog), decision)
+
+    while await ctx.write(scope, decide, catalog_empty):
+        pass
+    ctx.services.wake_worker()
+
+
+class CatalogEmpty(msgspec.Struct, frozen=True):
+    """Drop what is in a catalog that is to be dropped: for good, as nothing could be brought back without it."""
+
+    catalog: Node
+
+
+def catalog_empty(tx: Tx, permit: Permit[CatalogEmpty]) -> int:
+    """Drop what lies deepest in a catalog; returns how much that was. Raises Protected before anything is gone that could not come back."""
+    catalog = permit.command.catalog
+    tx.protection.refuse_within(catalog)
+    tx.protection.refuse(catalog)
+    below = tx.nodes.below(catalog.id, limit=BELOW_MAX)
+    for each in below:
+        _drop(tx, each, keep_ms=0)
+    return len(below)

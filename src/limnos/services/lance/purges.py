@@ -1,0 +1,66 @@
+"""Purge of a Lance table: delete its own files after it was dropped, and the directories that this empties.
+
+May import the rooms below. As with Iceberg's, nothing is deleted but what lies below the table's own location, within the catalog's
+roots, and nothing at all while another table lies at, above or below it. What is a table's own is told by the names that Lance
+gives to the directories in it: what else somebody has put there stays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.files import store_for
+from limnos.formats.lance_debris import BYPASSED
+from limnos.services.storage.place_claims import key_of, rivals_of
+from limnos.services.storage.purges import KEPT, Purge, PurgePayload, place_known, place_purged
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limnos.services.storage.work import Work
+
+log = get_logger("limnos.purge")
+OWN: Final = ("data", "_indices", "_deletions", "_transactions", "_refs", "tree", BYPASSED, "_versions")
+"""The directories of a table, the manifests last."""
+OWN_FILES: Final = (".lance-reserved", ".lance-deregistered", "_latest.manifest")
+
+
+class LancePurgePayload(msgspec.Struct):
+    """What the drop left: where the table is, and its catalog."""
+
+    catalog: int
+    location: str
+
+
+async def lance_purge_run(work: Work, payload: LancePurgePayload) -> str | None:
+    """Purge a dropped table; returns why files were kept, None when none was."""
+    at = payload.location
+    place = await place_known(work, payload.catalog)
+    claims = await work.submit(lambda tx: rivals_of(tx, at))
+    if place is None:
+        return KEPT
+    told = PurgePayload(metadata_location=at, roots=place.roots, catalog=payload.catalog, location=at)
+    purge = LancePurge(told, place.catalog.properties, rivals=claims, allowed=place.allowed)
+    found = await work.apart(purge.run)
+    log.info("purged", task=work.task_id, location=at, files=found.deleted)
+    await place_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=found.is_reached)
+    if not found.kept:
+        return None
+    reason = "another table lies there" if claims else "they are not below the table's own location"
+    log.warning("files of a dropped table are kept", task=work.task_id, location=at, files=found.kept, reason=reason)
+    return f"deleted {found.deleted} files; kept {found.kept}, as {reason}"
+
+
+class LancePurge(Purge):
+    """A purge whose files are those in a table's own directories."""
+
+    def _files(self) -> Iterator[str]:
+        location = self.payload.metadata_location
+        store = store_for(location, self.properties)
+        for name in OWN:
+            yield from store.below(f"{location}/{name}")
+        for name in OWN_FILES:
+            yield f"{location}/{name}"

@@ -1,0 +1,207 @@
+"""Versions of a Lance table: list and describe.
+
+May import the rooms below. Knows no wire format. Of a managed table the store says which versions there are: the row is the commit, by
+compare-and-swap on the newest number, and the manifest gets its final name after it. What somebody wrote past the server is moved aside
+before a list or a version is told, so nobody ever reads it. Of any other table its files say what there is, and nothing is kept here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.formats.lance_manifests import VERSION_MAX, check_branch, manifest_name, manifest_of
+from limnos.model.errors import InvalidTable, NotFound, Unavailable
+from limnos.model.lance import LanceVersion
+from limnos.services.lance.manifests import Manifests
+from limnos.services.lance.sights import readable
+from limnos.services.lance.tables import LanceTable
+from limnos.store.lance_versions import lance_top_read, lance_version_read, lance_versions_read
+
+if TYPE_CHECKING:
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scope
+
+ROUNDS = 20
+CHUNK = 1000
+
+
+class Window(NamedTuple):
+    """Which part of a list is asked for: so many after a version, in an order."""
+
+    after: int | None = None
+    limit: int | None = None
+    descending: bool = False
+
+
+class Shown(NamedTuple):
+    """A version as it is told: where its manifest lies in the store, and what is known of it."""
+
+    version: int
+    path: str
+    size: int | None
+    e_tag: str | None
+    at_ms: int | None
+    metadata: str = "{}"
+
+
+def manifests_for(ctx: Context, table: LanceTable, *, branch: str) -> Manifests:
+    """Return the manifests of a table's branch."""
+    return Manifests(ctx.services.files, table.location, branch=branch, place=table.place)
+
+
+async def latest(ctx: Context, table: LanceTable, *, branch: str) -> LanceVersion | None:
+    """Return a managed table's newest version, its manifest in place and none above it; None when there is none.
+
+    Raises InvalidTable when somebody has deleted its manifest.
+    """
+    manifests = manifests_for(ctx, table, branch=branch)
+    read = partial(lance_top_read, table.node.id, branch)
+    moved: dict[int, str] = {}
+    for _ in range(ROUNDS):
+        top = await ctx.look_up(read)
+        if top is not None and moved:
+            await _put_back(ctx, table, manifests=manifests, moved=moved, top=top.version)
+        if top is None and branch:
+            return None
+        if top is not None and not await manifests.settle(top):
+            if branch and not await manifests.names():
+                return None  # its folder was deleted by path, and so it with it
+            raise lost(table, top)
+        above = await manifests.above(0 if top is None else top.version)
+        if not above:
+            return top
+        if top == await ctx.look_up(read):  # else they are commits that came meanwhile
+            for name in above:
+                moved[(manifest_of(name) or (0,))[0]] = await manifests.move_aside(name)
+    raise Unavailable("The table changed faster than it could be read: try again")
+
+
+async def _put_back(ctx: Context, table: LanceTable, *, manifests: Manifests, moved: dict[int, str], top: int) -> None:
+    """Bring back what was moved aside at the moment at which it was committed."""
+    for version in [each for each in moved if each <= top]:
+        row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=version))
+        aside = moved.pop(version)
+        if row is not None:
+            await manifests.settle(row, aside=aside)
+
+
+def lost(table: LanceTable, version: LanceVersion) -> InvalidTable:
+    """Say that the newest version's manifest is gone, and nobody here can put it back."""
+    name = manifest_name(version.version, version.scheme)
+    return InvalidTable(
+        f"The newest version, {version.version}, of the table at {table.location} has lost its manifest {name}: put the file back, or "
+        "deregister the table and register what is left of it"
+    )
+
+
+async def versions_list(
+    ctx: Context, scope: Scope, *, levels: Levels, branch: str, window: Window
+) -> tuple[list[Shown], int | None]:
+    """List versions of a branch in order; also the one to go on after. Raises NotFound (table, branch), Forbidden, InvalidTable."""
+    branch = check_branch(branch)
+    table = await readable(ctx, scope, levels=levels)
+    if not table.record.managed:
+        return _cut(await _in_storage(ctx, table, branch=branch), window)
+    top = await latest(ctx, table, branch=branch)
+    if top is None:
+        if branch:
+            raise NotFound(branch, kind="branch")
+        return [], None
+    manifests = manifests_for(ctx, table, branch=branch)
+    if window.descending and window.limit == 1 and window.after is None:
+        return [shown_of(manifests, top)], top.version if top.version > 1 else None
+    found = await _kept(ctx, table, manifests=manifests, top=top, window=window)
+    return _cut(found, window)
+
+
+async def _kept(
+    ctx: Context, table: LanceTable, *, manifests: Manifests, top: LanceVersion, window: Window
+) -> list[Shown]:
+    """Read versions up to the newest one, those left out whose manifests a cleanup has deleted."""
+    there = {**await manifests.names(), top.version: ""}
+    wanted = None if window.limit is None else window.limit + 1
+    shown: list[Shown] = []
+    after: int | None = window.after
+    while wanted is None or len(shown) < wanted:
+        read = partial(lance_versions_read, table.node.id, manifests.branch)
+        rows = await ctx.look_up(partial(read, after=after, descending=window.descending, limit=CHUNK))
+        shown += [
+            shown_of(manifests, each)
+            for each in rows
+            if each.version <= top.version
+            and (each.version in there or (not each.settled and await manifests.settle(each)))
+        ]
+        if len(rows) < CHUNK:
+            break
+        after = rows[-1].version
+    return shown
+
+
+def _cut(found: list[Shown], window: Window) -> tuple[list[Shown], int | None]:
+    """Cut a page from an ordered list, or from one that is to be put in order."""
+    ordered = sorted(found, key=lambda each: each.version, reverse=window.descending)
+    after = window.after
+    if after is not None:
+        ordered = [each for each in ordered if (each.version < after if window.descending else each.version > after)]
+    if window.limit is None or len(ordered) <= window.limit:
+        return ordered, None
+    page = ordered[: window.limit]
+    return page, page[-1].version if page else None
+
+
+def shown_of(manifests: Manifests, version: LanceVersion) -> Shown:
+    """Return a version as it is told."""
+    path = manifests.path_of(manifest_name(version.version, version.scheme))
+    return Shown(version.version, path, version.size, version.e_tag, version.created_at, version.metadata)
+
+
+async def _in_storage(ctx: Context, table: LanceTable, *, branch: str) -> list[Shown]:
+    """Read the versions of a table whose files say what there is. Raises NotFound for a branch that has none."""
+    manifests = manifests_for(ctx, table, branch=branch)
+    shown = []
+    for entry in await manifests.entries():
+        manifest = manifest_of(entry.name)
+        if manifest is not None:
+            path = manifests.path_of(entry.name)
+            shown.append(Shown(manifest.version, path, entry.size, None, entry.modified_ms or None))
+    if branch and not shown:
+        raise NotFound(branch, kind="branch")
+    return shown
+
+
+async def version_describe(ctx: Context, scope: Scope, *, levels: Levels, branch: str, version: int | None) -> Shown:
+    """Describe one version, the newest one for None. Raises NotFound (table, branch, version), Forbidden, InvalidTable."""
+    branch = check_branch(branch)
+    table = await readable(ctx, scope, levels=levels)
+    if not table.record.managed:
+        found = await _in_storage(ctx, table, branch=branch)
+        wanted = version if version is not None else max((each.version for each in found), default=0)
+        return next((each for each in found if each.version == wanted), None) or _refuse_version(version)
+    top = await latest(ctx, table, branch=branch)
+    if top is None:
+        raise NotFound(branch, kind="branch") if branch else _no_version(version)
+    manifests = manifests_for(ctx, table, branch=branch)
+    if version is None or version == top.version:
+        return shown_of(manifests, top)
+    row = await kept_version(ctx, table, manifests=manifests, version=version)
+    return shown_of(manifests, row)
+
+
+async def kept_version(ctx: Context, table: LanceTable, *, manifests: Manifests, version: int) -> LanceVersion:
+    """Return a version of a managed table whose manifest is there. Raises NotFound."""
+    row = None
+    if 0 < version <= VERSION_MAX:
+        row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=version))
+    if row is None or not (await manifests.is_there(row) if row.settled else await manifests.settle(row)):
+        raise _no_version(version)
+    return row
+
+
+def _no_version(version: int | None) -> NotFound:
+    return NotFound("latest" if version is None else str(version), kind="version")
+
+
+def _refuse_version(version: int | None) -> Shown:
+    raise _no_version(version)

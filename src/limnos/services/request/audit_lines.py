@@ -1,0 +1,156 @@
+"""Lines of the audit on their way: those of requests are taken at once and written in batches, those of changes are made of the feed.
+
+May import the rooms below. Knows no wire format. A change needs nothing from here to be told: its transaction has it all. Of reads and
+refusals nobody waits for the line: what does not fit is counted and let go, and a node that is killed loses what it had not written yet, about
+a second's worth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.audit import Line
+from limnos.model.errors import LimnosError, Unavailable
+from limnos.model.kinds import ROOT_ID
+from limnos.model.permits import upkeep_permit
+from limnos.store.audit import lines_collect, lines_due, lines_put
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.services.request.defaults import AuditRules
+    from limnos.store.interface import Store
+    from limnos.view.gate import Gate
+
+log = get_logger("limnos.audit")
+WAITING_MAX: Final = 20_000
+BATCH_MAX: Final = 500
+PAUSE_S: Final = 0.5
+LINES = Counter(
+    "limnos_audit_lines_total", "Lines of the audit about reads and refusals, by what became of them.", ("outcome",)
+)
+
+
+class _Sample:
+    """Takes one of so many, none of 0."""
+
+    def __init__(self, one_in: int) -> None:
+        self.one_in = one_in
+        self._left = 1
+
+    def takes(self) -> bool:
+        """Say whether this one is in the sample."""
+        if self.one_in == 0:
+            return False
+        self._left -= 1
+        if self._left:
+            return False
+        self._left = self.one_in
+        return True
+
+
+class AuditLines:
+    """What a node adds to the audit beside its changes."""
+
+    def __init__(self, store: Store, gate: Gate, *, rules: AuditRules) -> None:
+        self.rules = rules
+        self.store = store
+        self.gate = gate
+        self.takes_reads = rules.reads_one_in > 0
+        self.takes_refusals = rules.refusals_one_in > 0
+        self.is_on = self.takes_reads or self.takes_refusals
+        self._reads = _Sample(rules.reads_one_in)
+        self._refusals = _Sample(rules.refusals_one_in)
+        self._waiting: deque[Line] = deque()
+        self._writer: asyncio.Task[None] | None = None
+        self._writing = asyncio.Lock()
+        self._permit = upkeep_permit("limnos")
+        self._second = 0.0
+        self._refused = self._left_out = 0
+
+    def wants_read(self) -> bool:
+        """Say whether a read is to be told, and count it; asked once for each that is answered."""
+        return self._reads.takes()
+
+    def wants_refusal(self) -> bool:
+        """Say whether a refusal is to be told, and count it; asked once for each.
+
+        Of more than so many in a second the rest is counted and told by one line.
+        """
+        if not self._refusals.takes():
+            return False
+        second = time.monotonic() // 1
+        if second != self._second:
+            self._tell_left_out()
+            self._second, self._refused = second, 0
+        self._refused += 1
+        if self._refused <= self.rules.refusals_per_s_max:
+            return True
+        self._left_out += 1
+        LINES["left out",] += 1
+        self._wake()
+        return False
+
+    def take(self, lines: Sequence[Line]) -> None:
+        """Take the lines of a request, unless too many are waiting already."""
+        if len(self._waiting) + len(lines) > WAITING_MAX:
+            LINES["lost",] += len(lines)
+            return
+        self._waiting.extend(lines)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.get_running_loop().create_task(self._write_soon())
+
+    async def _write_soon(self) -> None:
+        while self._waiting or self._left_out:
+            await asyncio.sleep(PAUSE_S)
+            if self._second != time.monotonic() // 1:
+                self._tell_left_out()
+            if not await self.flush():
+                await asyncio.sleep(PAUSE_S)
+
+    def _tell_left_out(self) -> None:
+        """Leave one line for all refusals that were too many."""
+        count, self._left_out = self._left_out, 0
+        if count:
+            told = f"{count} more requests were refused or failed, and have no lines"
+            line = Line(0, ROOT_ID, self.store.time.now_ms(), "", None, "refused", operation="left-out", detail=told)
+            self._waiting.append(line)
+
+    async def flush(self) -> bool:
+        """Write what is waiting; says whether the store took it. What is certainly not written is kept for the next time."""
+        async with self._writing:
+            while self._waiting:
+                batch = list(islice(self._waiting, BATCH_MAX))
+                if not await self._write(batch):
+                    return False
+                for _ in batch:
+                    self._waiting.popleft()
+        return True
+
+    async def _write(self, batch: list[Line]) -> bool:
+        try:
+            await self.store.submit(self._permit, partial(lines_put, lines=batch))
+        except Unavailable:
+            return False
+        except LimnosError as error:  # whether they are written nobody knows: never twice
+            LINES["lost",] += len(batch)
+            log.warning("lines of the audit may be lost", count=len(batch), error=error.message)
+        else:
+            LINES["kept",] += len(batch)
+        return True
+
+    async def collect(self) -> bool:
+        """Make lines of some changes that have none yet; says whether there may be more, made before this call."""
+        if not self.rules.changes or not await self.gate.look_up(lines_due):
+            return False
+        return await self.store.submit(self._permit, lines_collect)

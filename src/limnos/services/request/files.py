@@ -1,0 +1,285 @@
+"""The file operations that services use: read, write, a file that a commit is to point to, delete.
+
+May import `files` and the rooms below. Blocking calls run in threads, except checks and small local reads and writes of
+the file system that cost microseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+
+from limnos.files import LOCAL_FILES, Shares, is_local, leads_within, read_within, store_for
+from limnos.model.errors import LimnosError, MissingFile, OutsideRoots, StateUnknown, StorageFailed, Unavailable
+from limnos.services.request.parallel import each_of
+from limnos.store.faults import fault_point
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+    from limnos.files import Allowed, Entry, FileStore, Mark
+
+T = TypeVar("T")
+log = get_logger("limnos.files")
+METADATA_BYTES_MAX = 1 << 28
+AT_ONCE = 16
+"""Files of one request that are on their way at a time."""
+INLINE_BYTES_MAX = 64 << 10
+"""Local files up to this size are written on the loop: into the page cache, in less time than a trip to a thread takes."""
+
+
+def is_inline(location: str, data: bytes) -> bool:
+    """Say whether a file is written on the loop."""
+    return is_local(location) and len(data) <= INLINE_BYTES_MAX
+
+
+class Written:
+    """A file that is there within this context, and after it unless the commit inside was surely not made."""
+
+    __slots__ = ("_data", "_files", "_first", "_location", "_properties")
+
+    def __init__(
+        self, files: Files, location: str, data: bytes, properties: Mapping[str, str], *, first: bool
+    ) -> None:  # fmt: skip
+        self._files = files
+        self._location = location
+        self._data = data
+        self._properties = properties
+        self._first = first
+
+    async def __aenter__(self) -> None:
+        await self._files.write(self._location, self._data, self._properties, first=self._first)
+        fault_point("file-written")
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, (StateUnknown, asyncio.CancelledError, TimeoutError)):
+            return  # it is pointed to, or may be: keep it
+        if self._first and is_local(self._location):
+            with suppress(LimnosError):  # an orphan is the worst that comes of it
+                LOCAL_FILES.take_back(self._location)
+            return
+        await self._files.delete(self._location, self._properties)
+
+
+class Laid(NamedTuple):
+    """A file that was written for a commit still to come."""
+
+    location: str
+    properties: Mapping[str, str]
+    first: bool
+
+
+class Pile:
+    """Several files that are there within this context, and after it unless the commit inside was surely not made."""
+
+    def __init__(self, files: Files, is_begun: Callable[[], bool]) -> None:
+        self._files = files
+        self._is_begun = is_begun
+        self._laid: dict[str, Laid] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def lay(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool) -> None:
+        """Write a file."""
+        await self._files.write(location, data, properties, first=first)
+        self._laid[location] = Laid(location, properties, first)
+        fault_point("file-written")
+
+    async def take_back(self, location: str) -> None:
+        """Delete a file that is not wanted any more."""
+        laid = self._laid.pop(location, None)
+        if laid is not None:
+            await self._files.unwrite(laid)
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, StateUnknown):
+            return  # they are pointed to, or may be: keep them
+        if isinstance(error, (asyncio.CancelledError, TimeoutError)):
+            if not self._is_begun():  # nobody waits any more, so nobody is kept waiting
+                self._files.beside(self._take_all_back())
+            return
+        await self._take_all_back()
+
+    async def _take_all_back(self) -> None:
+        laid = list(self._laid.values())
+        await each_of(laid, self._files.unwrite, at_once=AT_ONCE)
+
+
+class Files:
+    """File operations for services, in threads."""
+
+    def __init__(self, allowed: Allowed, *, timeout_s: float = 20.0) -> None:
+        self._allowed = allowed
+        self._shares = Shares(timeout_s=timeout_s)
+        self._beside: set[asyncio.Task[None]] = set()
+
+    async def read(self, location: str, properties: Mapping[str, str], *, bytes_max: int = METADATA_BYTES_MAX) -> bytes:
+        """Read a whole file. Raises MissingFile, TooLarge."""
+        return await self._run(location, properties, lambda store: store.read(location, bytes_max=bytes_max))
+
+    async def read_within(
+        self, location: str, properties: Mapping[str, str], roots: Sequence[str], *, bytes_max: int = METADATA_BYTES_MAX
+    ) -> bytes:
+        """Read a whole file that a caller names: a local one only where links do not lead out of the roots.
+
+        Raises what `read` does; MissingFile, too, for a link that leads out.
+        """
+        if not is_local(location):
+            return await self.read(location, properties, bytes_max=bytes_max)
+        allowed = self._allowed
+        try:
+            return await self._run(
+                location, properties, lambda _: read_within(location, roots, allowed, bytes_max=bytes_max)
+            )
+        except MissingFile as error:
+            if "leads_to" in error.context:
+                log.warning("a link leads out of the catalog's roots", location=location, to=error.context["leads_to"])
+            raise
+
+    async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
+        """Write a file under a fresh name; small local ones at once. `first`: of a table, whose directory is not there."""
+        if is_inline(location, data):
+            LOCAL_FILES.write_new(location, data, first=first)
+            return
+
+        def late(store: FileStore) -> None:
+            store.delete(location)  # nothing points to it, nor will
+
+        await self._run(location, properties, lambda store: store.write_new(location, data, first=first), late=late)
+
+    @staticmethod
+    def prepare(location: str) -> None:
+        """Make the directories that a table's files go to, where a location has such, without leaving the loop."""
+        if is_local(location):
+            for name in ("data", "metadata"):
+                LOCAL_FILES.make_directory(f"{location}/{name}")
+
+    @staticmethod
+    def exists_now(location: str) -> bool:
+        """Say whether a local file is there, without leaving the loop."""
+        return LOCAL_FILES.exists(location)
+
+    @staticmethod
+    def mark_now(location: str) -> Mark | None:
+        """Tell what is at a local place, links not followed, without leaving the loop; None where nothing is."""
+        return LOCAL_FILES.mark(location)
+
+    async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
+        """Say whether a file is there."""
+        return await self._run(location, properties, lambda store: store.exists(location))
+
+    async def size(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> int | None:
+        """Return the length of a file in bytes; None when it is not there. Raises OutsideRoots where links lead out of the roots."""
+        allowed = self._allowed
+
+        def look(store: FileStore) -> int | None:
+            if is_local(location) and not leads_within(location, roots, allowed=allowed):
+                raise OutsideRoots(f"File {location} leads out of the roots by a link")
+            return store.size(location)
+
+        return await self._run(location, properties, look)
+
+    async def holds(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> bool:
+        """Say whether any file lies below a location; where links lead out of the roots there is none."""
+        if is_local(location):
+            inside = leads_within(location, roots, allowed=self._allowed)
+            return inside and next(LOCAL_FILES.below(location), None) is not None
+        return await self._run(location, properties, lambda store: next(store.below(location), None) is not None)
+
+    async def below(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[str]:
+        """List the files below a location; where links lead out of the roots there are none."""
+        if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
+            return []
+        return await self._run(location, properties, lambda store: list(store.below(location)))
+
+    async def entries(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[Entry]:
+        """List the files directly in a location; where links lead out of the roots there are none."""
+        if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
+            return []
+        return await self._run(location, properties, lambda store: store.entries(location))
+
+    async def directories(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[str]:
+        """List the names of the directories in a location; where links lead out of the roots there are none."""
+        if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
+            return []
+        return await self._run(location, properties, lambda store: store.directories(location))
+
+    def make_directory(self, location: str, *, roots: Sequence[str]) -> None:
+        """Make a directory, where a location has such, without leaving the loop. Raises OutsideRoots where links lead out."""
+        if is_local(location):
+            if not leads_within(location, roots, allowed=self._allowed):
+                raise OutsideRoots(f"Location {location} leads out of the catalog's roots: choose another")
+            LOCAL_FILES.make_directory(location)
+
+    async def link_new(self, source: str, target: str, *, properties: Mapping[str, str], roots: Sequence[str]) -> None:
+        """Put a file under a further name, where nothing is or the very same; local ones at once.
+
+        Raises MissingFile, also where links lead out of the roots; AlreadyExists for a name that holds something else.
+        """
+        if not is_local(target):
+            await self._run(target, properties, lambda store: store.link_new(source, target))
+            return
+        if not leads_within(target.rpartition("/")[0], roots, allowed=self._allowed):
+            raise MissingFile(f"{source} is no file within the catalog's roots")
+        LOCAL_FILES.link_new(source, target)
+
+    async def move(self, source: str, target: str, *, properties: Mapping[str, str]) -> None:
+        """Give a file a fresh name; that it is gone already is fine."""
+        await self._run(source, properties, lambda store: store.move(source, target))
+
+    async def delete(self, location: str, properties: Mapping[str, str]) -> None:
+        """Delete a file; a failure is logged, as nothing depends on it."""
+        try:
+            await self._run(location, properties, lambda store: store.delete(location))
+        except Exception as error:  # noqa: BLE001 - an orphan file is the worst that comes of it
+            log.warning("file not deleted", location=location, error=str(error))
+
+    async def apart(self, location: str, *, properties: Mapping[str, str], call: Callable[[], object]) -> None:
+        """Do something to the files below a location in a thread of its catalog's. Raises StorageFailed, Unavailable."""
+        await self._run(location, properties, lambda _: call())
+
+    def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> Written:
+        """Write a file before a commit that points to it; delete it when it is certain that the commit was not made."""
+        return Written(self, location, data, properties, first=first)
+
+    def pile(self, is_begun: Callable[[], bool]) -> Pile:
+        """Write several files before a commit that points to them all; `is_begun`: nobody can say any more that it was not made."""
+        return Pile(self, is_begun)
+
+    async def unwrite(self, laid: Laid) -> None:
+        """Delete a file that nothing points to, and the directory that was made for it."""
+        if laid.first and is_local(laid.location):
+            with suppress(LimnosError):  # an orphan is the worst that comes of it
+                LOCAL_FILES.take_back(laid.location)
+            return
+        await self.delete(laid.location, laid.properties)
+
+    def beside(self, work: Coroutine[None, None, None]) -> None:
+        """Do something that nobody waits for."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    async def _run(
+        self, location: str, properties: Mapping[str, str], call: Callable[[FileStore], T], *,
+        late: Callable[[FileStore], object] | None = None,
+    ) -> T:  # fmt: skip
+        """Run a call in the share of the catalog that has these properties: what it shares, shares its fate.
+
+        Raises BadRequest for an endpoint that the server does not allow (any longer), Unavailable after the time for files.
+        """
+        if not is_local(location):
+            self._allowed.check_use(properties)
+        key = tuple(sorted(properties.items()))
+        undo = None if late is None else (lambda: late(store_for(location, properties)))
+        try:
+            return await self._shares.run(key, lambda: call(store_for(location, properties)), late=undo)
+        except (StorageFailed, Unavailable) as error:
+            log.warning("storage failed", location=location, error=error.message, cause=error.context.get("cause"))
+            raise
+
+    def close(self) -> None:
+        """Nothing is waited for: threads that are stuck end with the process."""

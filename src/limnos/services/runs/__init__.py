@@ -1,0 +1,1 @@
+"""Pipelines, their runs, and jobs. May import `lance` and what that may import."""

@@ -1,0 +1,115 @@
+"""What a server's settings let its own jobs run: which files, variables and properties of Spark; and what a job is to do, as its node reads it.
+
+May import the rooms below. Looks at texts alone: where a path really leads is seen by who runs it.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from os.path import normpath
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from limnos.formats.gravitino.job_templates import SHELL, Content
+from limnos.formats.iceberg.json_types import shown
+from limnos.model.errors import BadRequest, Unsupported
+from limnos.services.request.shared import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+CONF_MAX: Final = 16 << 10
+"""Characters of a job's own values as JSON."""
+
+
+class JobRules(NamedTuple):
+    """The settings; by default a server runs no jobs."""
+
+    enabled: bool = False
+    allowed: tuple[str, ...] = ()
+    """Files, and directories with all below them, that a job may be given."""
+    environment: tuple[str, ...] = ()
+    """Names of variables, `*` for any rest."""
+    spark_configs: tuple[str, ...] = ()
+    waiting_max: int = 100
+    """Jobs of one user in a metalake that have not ended."""
+
+    def require_enabled(self) -> None:
+        """Raise Unsupported where nothing is run."""
+        if not self.enabled:
+            raise Unsupported(
+                "This server runs no jobs of its own: its operator can let it with the setting jobs.executor = local"
+            )
+
+
+class JobWork(msgspec.Struct, frozen=True):
+    """What a node is to run: the template with its places filled."""
+
+    job_type: str
+    content: Content
+
+    @property
+    def text(self) -> str:
+        """It as the store keeps it."""
+        return msgspec.json.encode(self).decode()
+
+
+def work_read(text: str) -> JobWork:
+    """Read what the store keeps."""
+    return msgspec.json.decode(text, type=JobWork)
+
+
+def work_checked(rules: JobRules, job_type: str, *, content: Content) -> JobWork:
+    """Check what a job would run against the settings, with its places filled. Raises BadRequest."""
+    files = (content.executable, *content.scripts, *content.jars, *content.files, *content.archives)
+    for each in files:
+        require_allowed(rules, path_of(each), told=each)
+    _require_names(content.environments, rules.environment, told="environment variable", setting="jobs.environment")
+    _require_names(content.configs, rules.spark_configs, told="property of Spark", setting="jobs.spark_configs")
+    if job_type == SHELL:
+        _require_apart(content.scripts)
+    return JobWork(job_type, content)
+
+
+def path_of(text: str) -> str:
+    """Return the path that a file of a job has on the server's machine: it is a path, or a `file:` URI. Raises BadRequest."""
+    parts = urlsplit(text)
+    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+        text = unquote(parts.path)
+    elif parts.scheme:
+        raise BadRequest(
+            f"{shown(text)} is no file of the server's machine: jobs are given those alone, as /srv/jobs/load.sh"
+        )
+    if not text.startswith("/") or "," in text or "#" in text:
+        raise BadRequest(f"{shown(text)} is no absolute path without ',' and '#': write it as /srv/jobs/load.sh")
+    return normpath(text).replace("//", "/")
+
+
+def require_allowed(rules: JobRules, path: str, *, told: str) -> None:
+    """Refuse a file that the settings do not name. Raises BadRequest."""
+    if not any(path == root.rstrip("/") or path.startswith(f"{root.rstrip('/')}/") for root in rules.allowed):
+        raise BadRequest(
+            f"{shown(told)} lies nowhere that jobs of this server may be given files from: its operator names such places in jobs.allowed"
+        )
+
+
+def _require_names(given: Mapping[str, str], patterns: Iterable[str], *, told: str, setting: str) -> None:
+    for name in given:
+        if not any(fnmatchcase(name, pattern) for pattern in patterns):
+            raise BadRequest(
+                f"{shown(name)} is no {told} that jobs of this server may set: its operator names those in {setting}"
+            )
+        if not name or "=" in name:
+            raise BadRequest(f"{shown(name)} is no name of a {told}")
+
+
+def _require_apart(scripts: tuple[str, ...]) -> None:
+    """Refuse scripts of one name: they lie side by side where the job runs."""
+    names = [each.rpartition("/")[2] for each in scripts]
+    if len(set(names)) < len(names):
+        raise BadRequest("Two scripts have the same name: they are put into one directory, so give them different ones")
+
+
+JOB_RULES: Part[JobRules] = Part("job_rules", lambda _: JobRules())

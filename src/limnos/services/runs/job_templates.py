@@ -1,0 +1,152 @@
+"""Job templates of a metalake, whatever they run: register, find, list, alter, drop; and who is at work on one.
+
+May import the rooms below. Knows no wire format. What a template of Gravitino's types runs is checked in `formats.gravitino`; what a pipeline declares
+is `services.runs.pipelines`'. Nothing here runs anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.gravitino.job_templates import content_altered, content_of, type_of
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, PipelineBusy, Unsupported
+from limnos.model.kinds import Kind
+from limnos.model.records import JobTemplateRecord
+from limnos.names.path import check_gravitino_name
+from limnos.services.lookup.apart import apart_create, apart_find, apart_list, apart_load, exists
+from limnos.services.request.properties import Edits, apart_edit
+from limnos.services.request.scene import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.permits import Permit
+    from limnos.model.runs import Run
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+KIND = Kind.JOB_TEMPLATE
+Update = Mapping[str, object]
+"""What another content says: `newExecutable` and so on."""
+
+
+class TemplateRequest(NamedTuple):
+    """What somebody asks for who registers a template."""
+
+    job_type: str
+    comment: str | None
+    fields: Mapping[str, object]
+
+
+class TemplateAlter(msgspec.Struct, frozen=True):
+    """Change a template's name, comment, or what it runs."""
+
+    template: Node
+    edits: Edits
+    updates: tuple[Update, ...]
+
+
+class TemplateDrop(msgspec.Struct, frozen=True):
+    """Drop a template, and its jobs with it."""
+
+    template: Node
+
+
+def record_of(template: Node) -> JobTemplateRecord:
+    """Return what a template's record says."""
+    return cast("JobTemplateRecord", template.record)
+
+
+async def template_register(ctx: Context, *, metalake: str, name: str, request: TemplateRequest) -> Node:
+    """Make a template; its maker owns it. Raises AlreadyExists, InvalidName, BadRequest."""
+    job_type = type_of(request.job_type)
+    content = content_of(job_type, request.fields)
+    record = JobTemplateRecord(request.comment, {}, 0, "", job_type, content.text)
+    return await apart_create(ctx, metalake=metalake, kind=KIND, name=name, record=record)
+
+
+def template_find(scene: Scene, name: str) -> Node:
+    """Return a template, for its owner and whoever may use it."""
+    return apart_load(scene, KIND, name=name)
+
+
+def templates_list(scene: Scene) -> list[Node]:
+    """Return the templates that the caller may load, by name."""
+    return apart_list(scene, KIND)
+
+
+async def template_alter(
+    ctx: Context, *, metalake: str, name: str, edits: Edits, updates: Sequence[Update] = ()
+) -> Node:  # fmt: skip
+    """Rename a template, change its comment, or what it runs. Raises NotFound, AlreadyExists, InvalidName, BadRequest, Unsupported."""
+    if edits.name is not None:
+        check_gravitino_name(edits.name, kind="JOB_TEMPLATE")
+
+    def decide(scene: Scene) -> Permit[TemplateAlter]:
+        found = apart_find(scene, KIND, name=name, action=Action.JOB_TEMPLATE_ALTER)
+        if updates and not record_of(found.entity).job_type:
+            raise Unsupported(
+                "What a pipeline runs is its declaration: change that with PUT /api/limnos/v1/metalakes/{m}/pipelines/{p}"
+            )
+        return scene.permit(TemplateAlter(found.entity, edits, tuple(updates)), found.decision)
+
+    try:
+        return await ctx.write(Scope(metalake), decide, template_update)
+    except AlreadyExists:
+        raise exists(KIND, edits.name or name, metalake=metalake) from None
+
+
+def template_update(tx: Tx, permit: Permit[TemplateAlter]) -> Node:
+    """Write the edited record, then the new name."""
+    held = tx.nodes.confirm(permit.command.template)
+    record = record_of(held)
+    for update in permit.command.updates:
+        content = content_altered(record.job_type, record.content, changes=update)
+        record = replace(record, content=content.text)
+    return apart_edit(tx, msgspec.structs.replace(held, record=record), edits=permit.command.edits)
+
+
+async def template_drop(ctx: Context, *, metalake: str, name: str) -> None:
+    """Drop a template; its jobs go with it. Raises NotFound, PipelineBusy."""
+
+    def decide(scene: Scene) -> Permit[TemplateDrop]:
+        found = apart_find(scene, KIND, name=name, action=Action.JOB_TEMPLATE_DROP)
+        return scene.permit(TemplateDrop(found.entity), found.decision)
+
+    await ctx.write(Scope(metalake), decide, template_delete)
+
+
+def template_delete(tx: Tx, permit: Permit[TemplateDrop]) -> None:
+    """Drop the template, unless something of it is under way; what hung on it is swept later, for its id never comes back."""
+    held = tx.nodes.confirm(permit.command.template)
+    refuse_busy(tx.runs.live_of(held.id), held.name, now_ms=tx.now_ms)
+    job = tx.template_jobs.live_of(held.id)
+    if job is not None:
+        raise PipelineBusy(
+            f"Job {job.uuid} of job template {held.name} is {job.state}: wait for it, or cancel it first", run=job.uuid
+        )
+    tx.nodes.drop(held)
+
+
+def refuse_busy(runs: list[Run], name: str, *, now_ms: int, but: int = 0) -> None:
+    """Raise PipelineBusy when somebody holds one of a pipeline's runs, other than one."""
+    for run in runs:
+        if run.id != but and run.is_held(now_ms):
+            raise PipelineBusy(
+                f"Pipeline {name} is being run: {told_of(run)}. Wait for it, or stop it with 'limnos pipeline cancel {run.uuid}'",
+                run=run.uuid,
+            )
+
+
+def told_of(run: Run) -> str:
+    """Tell which run it is, whose, who holds it and since when."""
+    since = datetime.fromtimestamp((run.resumed_at or run.started_at) // 1000, UTC).isoformat().replace("+00:00", "Z")
+    return f"run {run.uuid} of {run.user}, attempt {run.attempt}, held by {run.holder} since {since}"

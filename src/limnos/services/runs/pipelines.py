@@ -1,0 +1,201 @@
+"""Pipelines as objects of a metalake: declare, load, list, drop.
+
+May import the rooms below. Knows no wire format, and nothing of what a declaration says. A pipeline is a job template, a node of the
+metalake; each declaration that differs from the one before is a version of its own, kept as it was sent as long as a run was made of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.records import JobTemplateRecord
+from limnos.model.runs import Declaration
+from limnos.names.path import check_gravitino_name
+from limnos.services.request.scene import Scope
+from limnos.services.runs.job_templates import TemplateDrop, record_of, template_delete, template_find, templates_list
+from limnos.store.pipelines import declaration_put, declaration_read
+
+if TYPE_CHECKING:
+    from limnos.model.decisions import Decision
+    from limnos.model.permits import Permit
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+
+class Pipeline(NamedTuple):
+    """A pipeline, and what it declares in the version that was asked for."""
+
+    node: Node
+    declaration: Declaration | None = None
+
+    @property
+    def record(self) -> JobTemplateRecord:
+        """Its newest version, and the comment."""
+        return cast("JobTemplateRecord", self.node.record)
+
+
+class PipelineDeclare(msgspec.Struct, frozen=True):
+    """Make a pipeline, or another version of one."""
+
+    metalake: Node
+    pipeline: Node | None
+    name: str
+    comment: str | None
+    text: str
+    digest: str
+    owner_id: int | None
+
+
+def declaration_of(raw: bytes) -> tuple[str, str]:
+    """Return a declaration as it is kept, without white space, and its digest: that of its JSON with sorted keys.
+
+    Raises BadRequest for what is no JSON object.
+    """
+    try:
+        decoded = msgspec.json.decode(raw)
+        text = msgspec.json.format(raw, indent=-1).decode()
+        canonical = msgspec.json.encode(decoded, order="sorted")
+    except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
+        raise BadRequest(f"The declaration is no JSON: {error}") from None
+    if not isinstance(decoded, dict):
+        raise BadRequest("The declaration is a JSON object: send what the pipeline's file says")
+    return text, sha256(canonical).hexdigest()
+
+
+async def pipeline_put(
+    ctx: Context, *, metalake: str, name: str, declaration: bytes, comment: str | None
+) -> Pipeline:  # fmt: skip
+    """Make a pipeline, or its next version where the declaration differs from the newest; the same one changes nothing.
+
+    Whoever may use a pipeline may say what it declares already; to change it takes its ownership. Raises InvalidName, BadRequest,
+    Forbidden, AlreadyExists where it is there for others.
+    """
+    check_gravitino_name(name, kind="JOB_TEMPLATE")
+    text, digest = declaration_of(declaration)
+
+    def look(scene: Scene) -> Node | None:
+        node, _ = _declared(scene, name, digest=digest, comment=comment)
+        return node if node is not None and not _differs(node, digest, comment=comment) else None
+
+    def decide(scene: Scene) -> Permit[PipelineDeclare]:
+        node, decision = _declared(scene, name, digest=digest, comment=comment)
+        command = PipelineDeclare(scene.metalake, node, name, comment, text, digest, scene.maker_id)
+        return scene.permit(command, decision)
+
+    node = await ctx.read(Scope(metalake), look)
+    if node is None:
+        try:
+            node = await ctx.write(Scope(metalake), decide, pipeline_declare)
+        except (
+            AlreadyExists
+        ):  # somebody made it meanwhile, or it is there for others: which of them, the next look says
+            node = await ctx.write(Scope(metalake), decide, pipeline_declare)
+    newest = cast("JobTemplateRecord", node.record).declared
+    return Pipeline(node, Declaration(node.id, newest, digest, text, "", 0))  # of this digest, whoever sent it first
+
+
+def _declared(scene: Scene, name: str, *, digest: str, comment: str | None) -> tuple[Node | None, Decision]:
+    """Find a pipeline for who may declare this of it, or the place for a new one. Who may not know it hears of the making alone."""
+    scene.require_in_metalake_use()
+    node, chain = scene.find_outside(Kind.JOB_TEMPLATE, (name,))
+    if node is None:
+        return None, scene.require(Action.JOB_TEMPLATE_CREATE, scene.settled.outer)
+    if not scene.decide(Action.JOB_TEMPLATE_LOAD, chain).allowed:
+        scene.require(Action.JOB_TEMPLATE_CREATE, scene.settled.outer)
+        raise _exists(name, scene.metalake.name)
+    pipeline_checked(node)
+    action = Action.JOB_TEMPLATE_ALTER if _differs(node, digest, comment=comment) else Action.JOB_TEMPLATE_LOAD
+    return node, scene.require(action, chain)
+
+
+def _differs(node: Node, digest: str, *, comment: str | None) -> bool:
+    record = cast("JobTemplateRecord", node.record)
+    return record.digest != digest or (comment is not None and record.comment != comment)
+
+
+def _exists(name: str, metalake: str) -> AlreadyExists:
+    return AlreadyExists(f"Pipeline {name} already exists in metalake {metalake}", kind=Kind.JOB_TEMPLATE.word)
+
+
+def pipeline_declare(tx: Tx, permit: Permit[PipelineDeclare]) -> Node:
+    """Insert the pipeline with its owner, or write its next version."""
+    command = permit.command
+    if command.pipeline is None:
+        return _pipeline_insert(tx, command, zone=permit.zone)
+    held = tx.nodes.confirm(command.pipeline)
+    record = cast("JobTemplateRecord", held.record)
+    if not _differs(held, command.digest, comment=command.comment):
+        return held
+    declared = record.declared + (record.digest != command.digest)
+    comment = record.comment if command.comment is None else command.comment
+    tx.nodes.write_record(held, replace(record, comment=comment, declared=declared, digest=command.digest))
+    if declared != record.declared:
+        declaration_put(tx, held.id, version=declared, digest=command.digest, text=command.text)
+    return tx.nodes.by_id(held.id)
+
+
+def _pipeline_insert(tx: Tx, command: PipelineDeclare, *, zone: int) -> Node:
+    if not tx.nodes.is_alive(command.metalake.id):
+        tx.stale()
+    kind, record = Kind.JOB_TEMPLATE, JobTemplateRecord(command.comment, {}, 1, command.digest)
+    node = tx.nodes.create(
+        kind=kind, space=kind.word, name=command.name, parent_id=command.metalake.id, zone=zone, record=record,
+        owner_id=command.owner_id,
+    )  # fmt: skip
+    declaration_put(tx, node.id, version=1, digest=command.digest, text=command.text)
+    return node
+
+
+def pipeline_find(scene: Scene, name: str) -> Pipeline:
+    """Return a pipeline, for its owner and whoever may use it, without its declaration."""
+    return Pipeline(pipeline_checked(template_find(scene, name)))
+
+
+def pipelines_list(scene: Scene) -> list[Pipeline]:
+    """Return the pipelines that the caller may load, by name, without their declarations."""
+    return [Pipeline(node) for node in templates_list(scene) if not record_of(node).job_type]
+
+
+async def pipeline_load(ctx: Context, *, metalake: str, name: str, version: int | None = None) -> Pipeline:
+    """Return a pipeline with what it declares, in its newest version or the one asked for. Raises NotFound."""
+    found = await ctx.read(Scope(metalake), lambda scene: pipeline_find(scene, name))
+    return await _with_declaration(ctx, found.node, version=version)
+
+
+async def _with_declaration(ctx: Context, node: Node, *, version: int | None = None) -> Pipeline:
+    wanted = cast("JobTemplateRecord", node.record).declared if version is None else version
+    declaration = await ctx.look_up(lambda: declaration_read(node.id, wanted))
+    if declaration is None and version is not None:
+        raise NotFound(f"Pipeline {node.name} has no version {version}, or it is not kept any longer", kind="version")
+    return Pipeline(node, declaration)
+
+
+async def pipeline_drop(ctx: Context, *, metalake: str, name: str) -> None:
+    """Drop a pipeline; its runs go with it. Raises NotFound, PipelineBusy."""
+
+    def decide(scene: Scene) -> Permit[TemplateDrop]:
+        scene.require_in_metalake_use()
+        found = scene.look_up(Kind.JOB_TEMPLATE, (name,), Action.JOB_TEMPLATE_DROP)
+        return scene.permit(TemplateDrop(pipeline_checked(found.entity)), found.decision)
+
+    await ctx.write(Scope(metalake), decide, template_delete)
+
+
+def pipeline_checked(node: Node) -> Node:
+    """Return a template that is a pipeline. Raises NotFound for one of another type."""
+    if not record_of(node).job_type:
+        return node
+    raise NotFound(
+        f"{node.name} is a job template of type {record_of(node).job_type} and no pipeline: it is run and dropped over Gravitino REST, "
+        "or with 'limnos job'",
+        kind=Kind.JOB_TEMPLATE.word,
+    )

@@ -1,0 +1,1 @@
+"""SQL++: its statements, datasets, definitions, locks and results. May import `transactions` and what that may import."""

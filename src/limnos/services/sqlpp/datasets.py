@@ -1,0 +1,360 @@
+"""Datasets of SQL++: Iceberg tables whose record has the statements that made them, external ones, and their indexes.
+
+May import the rooms below. Knows no wire format. How an object becomes a row is `sqlpp.stored`. A dataset keeps the text of its type with no name in
+it, so that it can be read whatever becomes of the types that it was made from. A table of Iceberg's users is a dataset without a key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.errors import AlreadyExists, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.records import TableRecord
+from limnos.services.catalog.tables import TableCreate, new_table_of, table_insert
+from limnos.services.iceberg.dataset_declarations import declared, one_declared
+from limnos.services.iceberg.tables import TableRequest, build, document_of, settled_whole
+from limnos.services.sqlpp.alone import dataset_alone
+from limnos.services.sqlpp.dataverses import default_made
+from limnos.services.sqlpp.errors import (
+    check_name,
+    check_object,
+    invalid_operation,
+    no_dataset,
+    object_exists,
+    unknown_object,
+)
+from limnos.services.sqlpp.files import source_checked
+from limnos.services.sqlpp.names import scope_of
+from limnos.services.sqlpp.objects import (
+    check_not_builtin,
+    dataverse_of,
+    object_create_of,
+    object_drop,
+    object_drop_of,
+    object_make,
+    told_missing,
+)
+from limnos.services.sqlpp.types import inlined
+from limnos.sqlpp import SqlppError, render, stored, tree
+from limnos.sqlpp.definitions import index_name
+from limnos.sqlpp.jobs import DatasetRef, text_of
+from limnos.sqlpp.lookups import Index
+from limnos.sqlpp.metadata import METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limnos.model.entities import Document, Node
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.catalog.tables import NewTable
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.services.sqlpp.objects import ObjectCreate
+    from limnos.services.sqlpp.session import Session
+    from limnos.sqlpp.errors import Place
+    from limnos.store.tx import Tx
+
+OPEN_PART: Final = "open-part"
+JSON, VARIANT = "json", "variant"
+OUTSIDE_WRITERS: Final = "outside-writers"
+
+
+class DatasetCreate(msgspec.Struct, frozen=True):
+    """Make a table that is a dataset, and say which types it needs."""
+
+    table: TableCreate
+    used: tuple[int, ...]
+
+
+class DatasetAlter(msgspec.Struct, frozen=True):
+    """Give a dataset other indexes: `statements` replace those that `before` were there."""
+
+    table: Node
+    record: TableRecord
+
+
+class Typed(NamedTuple):
+    """What a dataset is stored as, with the types that it needs."""
+
+    record: tree.RecordType
+    keys: tuple[tuple[str, ...], ...]
+    used: tuple[int, ...]
+
+
+async def dataset_create(session: Session, statement: tree.CreateDataset) -> None:
+    """Make a dataset with its table. Raises SqlppError, Forbidden, OutsideRoots."""
+    ctx = session.ctx
+    check_object(statement.name)
+    path, at = session.whole(statement.name), statement.name.at
+    check_not_builtin(path[:-1], Kind.TABLE, at=at)
+    _refuse_unserved(statement)
+    await default_made(ctx, path[:-1])
+    try:
+        await _make(ctx, path, statement=statement)
+    except NotFound as error:
+        raise told_missing(error, path[:-1], at=at) from None
+    except AlreadyExists:
+        if not statement.if_not_exists:
+            raise object_exists("dataset", path, at=at) from None
+
+
+def _refuse_unserved(statement: tree.CreateDataset) -> None:
+    if statement.meta is not None:
+        raise invalid_operation("Datasets with a meta type are not supported", statement.meta.at)
+    if statement.source is not None:
+        raise invalid_operation("Create the dataset first, then INSERT the query into it", statement.source.at)
+    for name, value, at in _settings(statement):
+        if name == OPEN_PART and value not in (JSON, VARIANT):
+            raise invalid_operation(f"{OPEN_PART} is {JSON}, as it is where nothing is said, or {VARIANT}", at)
+        if name == OUTSIDE_WRITERS and value not in (stored.ALLOWED, stored.REFUSED):
+            told = f"{OUTSIDE_WRITERS} is {stored.REFUSED}, as it is where nothing is said, or {stored.ALLOWED}"
+            raise invalid_operation(told, at)
+
+
+def _settings(statement: tree.CreateDataset) -> Iterator[tuple[str, str | None, Place]]:
+    """What WITH says; a value that is no text is None."""
+    for pair in () if statement.settings is None else statement.settings.pairs:
+        if isinstance(pair.name, tree.String):
+            yield pair.name.value, pair.value.value if isinstance(pair.value, tree.String) else None, pair.at
+
+
+def _has_variant(statement: tree.CreateDataset) -> bool:
+    """Whether the open part is a VARIANT."""
+    return any(name == OPEN_PART and value == VARIANT for name, value, _ in _settings(statement))
+
+
+def _properties(statement: tree.CreateDataset, form: stored.Form) -> dict[str, str]:
+    """The properties of the table."""
+    said = {name: value for name, value, _ in _settings(statement)}
+    writers = said.get(OUTSIDE_WRITERS)
+    return stored.properties_of(form) | ({} if writers is None else {stored.OUTSIDE_WRITERS: writers})
+
+
+async def _make(ctx: Context, path: Levels, *, statement: tree.CreateDataset) -> None:
+    def look(scene: Scene) -> tuple[NewTable, Typed]:
+        dataverse_of(scene, path[:-1], action=Action.TABLE_CREATE)
+        return new_table_of(scene, path[:-1], path[-1], Action.TABLE_CREATE), typed(
+            scene, statement, dataverse=path[:-1]
+        )
+
+    scope = scope_of(ctx)
+    draft, found = await ctx.read(scope, look)
+    form = stored.declared(
+        found.record, found.keys, autogenerated=statement.autogenerated, variant=_has_variant(statement)
+    )
+    stored.check(form)
+    request = TableRequest(path[-1], None, stored.schema_of(form), None, None, _properties(statement, form))
+    whole = await settled_whole(ctx.services.chores, await build(ctx, request, draft))
+    document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
+
+    def decide(scene: Scene) -> Permit[DatasetCreate]:
+        now, again = look(scene)
+        if again != found:
+            raise SqlppError(
+                1082, "A type was dropped or made anew while the dataset was made: try again", statement.at
+            )
+        return _command(now, path, document=document, statement=statement, found=again)
+
+    async with ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True):
+        await ctx.write(
+            scope,
+            decide,
+            dataset_insert,
+            first=_command(draft, path, document=document, statement=statement, found=found),
+        )
+
+
+def _command(
+    draft: NewTable, path: Levels, *, document: Document, statement: tree.CreateDataset, found: Typed
+) -> Permit[DatasetCreate]:
+    record = TableRecord(
+        None, {}, statements=(render(_wholly(statement, path[:-1])),), object_type=text_of(found.record)
+    )
+    table = TableCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record)
+    return draft.permit.about(DatasetCreate(table, found.used))
+
+
+def _wholly(statement: tree.CreateDataset, dataverse: Levels) -> tree.CreateDataset:
+    """The statement with the dataverse of its type."""
+    if isinstance(statement.type, tree.NamedType) and not statement.type.name.dataverse:
+        name = msgspec.structs.replace(statement.type.name, parts=(*dataverse, statement.type.name.last))
+        return msgspec.structs.replace(statement, type=msgspec.structs.replace(statement.type, name=name))
+    return statement
+
+
+def typed(scene: Scene, statement: tree.CreateDataset, *, dataverse: Levels) -> Typed:
+    """Work out what a dataset is stored as: its type's names are looked for in its own dataverse. Raises SqlppError, Cold."""
+    keys = tuple(key.path for key in statement.keys)
+    if statement.type is None:
+        fields = tuple(
+            tree.FieldType(key.at, key.path[-1], key.type, optional=False)
+            for key in statement.keys
+            if key.type is not None
+        )
+        return Typed(tree.RecordType(statement.at, open=True, fields=fields), keys, ())
+    found = inlined(scene, statement.type, dataverse=dataverse)
+    if not isinstance(found.type, tree.RecordType):
+        raise SqlppError(1082, "The type of a dataset's objects must be an object type", statement.type.at)
+    return Typed(found.type, keys, found.used)
+
+
+def dataset_insert(tx: Tx, permit: Permit[DatasetCreate]) -> None:
+    """Insert the table, its document and what it needs."""
+    document = table_insert(tx, permit.about(permit.command.table))
+    tx.dependencies.replace(document.node_id, permit.command.used)
+
+
+async def external_create(session: Session, statement: tree.CreateExternalDataset) -> None:
+    """Make a dataset of files that lie below a root that the server allows. Raises SqlppError, Forbidden."""
+    ctx = session.ctx
+    path = session.whole(statement.name)
+    source_checked(ctx, statement.adapter, options=statement.options, at=statement.at)
+    await default_made(ctx, path[:-1])
+
+    def decide(scene: Scene) -> Permit[ObjectCreate]:
+        found = inlined(scene, statement.type, dataverse=path[:-1])
+        return object_create_of(
+            scene, path, kind=Kind.EXTERNAL_DATASET, statement=_with_type(statement, path[:-1]), used=found.used
+        )
+
+    await object_make(
+        ctx, Kind.EXTERNAL_DATASET, decide=decide, name=statement.name, path=path, quiet=statement.if_not_exists
+    )  # fmt: skip
+
+
+def _with_type(statement: tree.CreateExternalDataset, dataverse: Levels) -> tree.CreateExternalDataset:
+    if isinstance(statement.type, tree.NamedType) and not statement.type.name.dataverse:
+        name = msgspec.structs.replace(statement.type.name, parts=(*dataverse, statement.type.name.last))
+        return msgspec.structs.replace(statement, type=msgspec.structs.replace(statement.type, name=name))
+    return statement
+
+
+async def dataset_drop(session: Session, statement: tree.Drop) -> None:
+    """Drop a dataset that nothing needs; it can be brought back for a while. Raises SqlppError, Forbidden, Protected."""
+    ctx = session.ctx
+    path = session.whole(statement.name)
+    if path[:-1] == METADATA:
+        raise invalid_operation("Cannot drop a dataset belonging to the dataverse: Metadata", statement.name.at)
+    kinds = (Kind.TABLE, Kind.EXTERNAL_DATASET)
+    async with dataset_alone(session, path, may=lambda scene: object_drop_of(scene, path, kinds=kinds)):
+        session.warnings += await object_drop(ctx, kinds, name=statement.name, path=path, quiet=statement.if_exists)
+
+
+async def index_create(session: Session, statement: tree.CreateIndex | tree.CreatePrimaryIndex) -> None:
+    """Note an index of a dataset: what statements may look objects up by. Raises SqlppError, Forbidden."""
+    ctx = session.ctx
+    path = session.whole(statement.dataset)
+    name = index_name(statement, path[-1])
+    check_name(name, statement.at)
+    whole = msgspec.structs.replace(statement, name=name)
+
+    def decide(scene: Scene) -> Permit[DatasetAlter]:
+        node, record, permit = _altered(scene, path, at=statement.dataset.at)
+        if name in index_names(node):
+            raise object_exists("index", (*path[:-1], name), at=statement.at)
+        changed = record_with(record, (*record.statements, render(whole)))
+        return permit.about(DatasetAlter(node, changed))
+
+    try:
+        await ctx.write(scope_of(ctx), decide, dataset_alter)
+    except SqlppError as error:
+        if error.number != 1084 or not statement.if_not_exists:
+            raise
+
+
+async def index_drop(session: Session, statement: tree.DropIndex) -> None:
+    """Forget an index. Raises SqlppError, Forbidden."""
+    ctx = session.ctx
+    path = session.whole(statement.dataset)
+
+    def decide(scene: Scene) -> Permit[DatasetAlter]:
+        node, record, permit = _altered(scene, path, at=statement.dataset.at)
+        if statement.name not in index_names(node):
+            raise unknown_object("index", (*path[:-1], statement.name), at=statement.at)
+        kept = tuple(
+            render(each)
+            for each in (*declared(node, tree.CreateDataset), *indexes_of(node))
+            if isinstance(each, tree.CreateDataset) or each.name != statement.name
+        )
+        return permit.about(DatasetAlter(node, record_with(record, kept)))
+
+    try:
+        await ctx.write(scope_of(ctx), decide, dataset_alter)
+    except SqlppError as error:
+        if error.number not in (1083, 1050) or not statement.if_exists:
+            raise
+
+
+def _altered(scene: Scene, path: Levels, *, at: Place) -> tuple[Node, TableRecord, Permit[None]]:
+    """Decide on altering a dataset that SQL++ made."""
+    scene.require_in_use()
+    try:
+        node, _, decision = scene.look_up(Kind.TABLE, path, Action.TABLE_ALTER)
+    except NotFound:
+        raise no_dataset(path, at) from None
+    record = cast("TableRecord", node.record)
+    if not record.statements:
+        raise invalid_operation(f"{node.name} is a table that SQL++ did not make: it takes no indexes", at)
+    return node, record, scene.permit(None, decision)
+
+
+def record_with(record: TableRecord, statements: tuple[str, ...]) -> TableRecord:
+    """A record with other statements."""
+    return replace(record, statements=statements)
+
+
+def dataset_alter(tx: Tx, permit: Permit[DatasetAlter]) -> None:
+    """Write the dataset's record."""
+    held = tx.nodes.confirm(permit.command.table)
+    if held.record != permit.command.table.record:
+        tx.stale()
+    tx.nodes.write_record(held, permit.command.record)
+
+
+def indexes_of(node: Node) -> tuple[tree.CreateIndex | tree.CreatePrimaryIndex, ...]:
+    """The statements that made a dataset's indexes."""
+    return (*declared(node, tree.CreateIndex), *declared(node, tree.CreatePrimaryIndex))
+
+
+def index_names(node: Node) -> frozenset[str]:
+    """The names of a dataset's indexes, its own among them: that is its primary index."""
+    return frozenset({node.name, *(index_name(each, node.name) for each in indexes_of(node))})
+
+
+def ref_of(scene: Scene, node: Node, *, path: Levels) -> DatasetRef:
+    """What an engine is told of a dataset."""
+    whole = (scene.catalog.name, *path)
+    record = cast("TableRecord", node.record)
+    if node.kind is not Kind.TABLE or not record.statements:
+        return DatasetRef(whole, "", ())
+    statement = declared(node, tree.CreateDataset)[0]
+    keys = tuple(key.path for key in statement.keys)
+    return DatasetRef(
+        whole, record.object_type, keys, statement.autogenerated, indexes=_asked(node), variant=_has_variant(statement)
+    )
+
+
+def _asked(node: Node) -> tuple[Index, ...]:
+    """The indexes that statements may look objects up by: those of fields in the order of their values."""
+    fields = [
+        (one.name, tuple(field.path for field in one.fields if isinstance(field, tree.IndexField)), len(one.fields))
+        for one in declared(node, tree.CreateIndex)
+        if one.kind == "btree"
+    ]
+    return tuple(Index(name, paths) for name, paths, count in fields if len(paths) == count)
+
+
+def external_ref_of(ctx: Context, scene: Scene, *, node: Node, path: Levels) -> DatasetRef:
+    """What an engine is told of an external dataset: its type, and its files, where the server still allows them. Raises SqlppError, Cold."""
+    statement = one_declared(node, tree.CreateExternalDataset)
+    found = inlined(scene, statement.type, dataverse=path[:-1])
+    if not isinstance(found.type, tree.RecordType):
+        raise SqlppError(1082, "The type of a dataset's objects must be an object type", statement.type.at)
+    files = source_checked(ctx, statement.adapter, options=statement.options, at=statement.at)
+    return DatasetRef((scene.catalog.name, *path), text_of(found.type), (), files=files)

@@ -1,0 +1,204 @@
+"""Dataverses: namespaces that somebody made on purpose. Make one, use one, drop one with all that SQL++ made in it.
+
+May import the rooms below. Knows no wire format. A namespace that is there only as the parent of another is no dataverse; to create it marks
+it as one, and to drop a dataverse that has others below it takes the mark away. `Default` is made when something is first made in it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.records import BLANK_NAMESPACE
+from limnos.names.display import render as shown
+from limnos.services.catalog.namespaces import NamespaceCreate, namespace_create, namespace_create_of, namespace_insert
+from limnos.services.sqlpp.alone import dataverse_alone
+from limnos.services.sqlpp.errors import (
+    RESERVED,
+    check_dataverse,
+    dataverse_exists,
+    dataverse_in_use,
+    invalid_operation,
+    no_dataverse,
+)
+from limnos.services.sqlpp.names import DEFAULT, dataverse_find, is_builtin, scope_of
+from limnos.services.sqlpp.objects import StillUsed, bury, is_made_here, user_told
+from limnos.sqlpp.metadata import METADATA
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.services.sqlpp.session import Session
+    from limnos.sqlpp import tree
+    from limnos.sqlpp.errors import Place
+    from limnos.store.tx import Tx
+
+OBJECTS_MAX: Final = 10_000
+"""How much one statement drops."""
+
+
+class DataverseCreate(msgspec.Struct, frozen=True):
+    """Make a namespace, or mark one that is there as made on purpose."""
+
+    make: NamespaceCreate | None
+    mark: Node | None
+
+
+class DataverseDrop(msgspec.Struct, frozen=True):
+    """Drop what SQL++ made in a namespace, and the namespace, unless others lie below it: then it is a dataverse no more.
+
+    `parents` are those above it, nearest first, that go with it when they are left empty.
+    """
+
+    namespace: Node
+    path: Levels
+    parents: tuple[Node, ...]
+    keep_ms: int
+    at: Place | None
+
+
+async def dataverse_use(session: Session, statement: tree.Use) -> None:
+    """Take a dataverse for what names without one lie in. Raises SqlppError."""
+    ctx = session.ctx
+    parts = statement.name.parts
+    if not is_builtin(parts) and await ctx.read(scope_of(ctx), lambda scene: dataverse_find(scene, parts)) is None:
+        raise no_dataverse(parts, statement.name.at)
+    session.dataverse = parts
+
+
+async def dataverse_create(session: Session, statement: tree.CreateDataverse) -> None:
+    """Make a dataverse. Raises SqlppError, Forbidden."""
+    ctx = session.ctx
+    parts, at = statement.name.parts, statement.name.at
+    check_dataverse(parts, at)
+    if parts[:1] == METADATA or (parts[0] in RESERVED and len(parts) == 1):
+        raise invalid_operation(f"Cannot create dataverse: {shown(parts)}", at)
+    try:
+        await ctx.write(scope_of(ctx), lambda scene: _create_of(scene, parts), dataverse_insert)
+    except AlreadyExists:
+        if not statement.if_not_exists:
+            raise dataverse_exists(parts, at) from None
+
+
+def _create_of(scene: Scene, parts: Levels) -> Permit[DataverseCreate]:
+    """Decide on making a dataverse: the right to make a namespace there, whether or not there is one by now."""
+    scene.require_in_use()
+    node, chain = scene.find(parts, Kind.NAMESPACE)
+    if node is not None and node.implicit:
+        decision = scene.require(Action.NAMESPACE_CREATE, chain[1:])
+        return scene.permit(DataverseCreate(None, node), decision)
+    permit, _ = namespace_create_of(scene, parts, BLANK_NAMESPACE)
+    return permit.about(DataverseCreate(permit.command, None))
+
+
+def dataverse_insert(tx: Tx, permit: Permit[DataverseCreate]) -> Node:
+    """Insert the namespace with its missing parents, or mark it."""
+    command = permit.command
+    if command.mark is None:
+        return namespace_insert(tx, permit.about(cast("NamespaceCreate", command.make)))
+    held = tx.nodes.confirm(command.mark)
+    if not held.implicit:
+        raise AlreadyExists("The namespace was made on purpose meanwhile", kind="namespace")
+    tx.nodes.mark(held, implicit=False)
+    return tx.nodes.by_id(held.id)
+
+
+async def default_made(ctx: Context, dataverse: Levels) -> None:
+    """Make the dataverse `Default`, if something is about to be made in it and it is not there. Raises Forbidden."""
+    if dataverse != DEFAULT:
+        return
+    there = await ctx.read(scope_of(ctx), lambda scene: scene.find(DEFAULT, Kind.NAMESPACE)[0] is not None)
+    if not there:
+        with suppress(AlreadyExists):
+            await namespace_create(ctx, scope_of(ctx), levels=DEFAULT, properties={})
+
+
+async def dataverse_drop(session: Session, statement: tree.Drop) -> None:
+    """Drop a dataverse. Raises SqlppError, Forbidden, Protected."""
+    ctx = session.ctx
+    parts, at = statement.name.parts, statement.name.at
+    if parts in (DEFAULT, METADATA):
+        raise invalid_operation(f"Cannot drop dataverse: {shown(parts)}", at)
+
+    def decide(scene: Scene) -> Permit[DataverseDrop]:
+        return _drop_of(scene, parts, at=at)
+
+    try:
+        async with dataverse_alone(session, parts, may=decide):
+            await ctx.write(scope_of(ctx), decide, dataverse_delete)
+    except NotFound:
+        if not statement.if_exists:
+            raise no_dataverse(parts, at) from None
+    except StillUsed as error:
+        what = f"{error.kind} {shown((*parts, error.use.used[1]))}"
+        raise dataverse_in_use(parts, what=what, by=await user_told(ctx, error), at=at) from None
+    else:
+        ctx.services.wake_worker()
+    if session.dataverse == parts:
+        session.dataverse = DEFAULT
+
+
+def _drop_of(scene: Scene, parts: Levels, *, at: Place | None) -> Permit[DataverseDrop]:
+    """Decide on dropping a dataverse: who owns it owns what is in it."""
+    scene.require_in_use()
+    node, _, decision = scene.look_up(Kind.NAMESPACE, parts, Action.NAMESPACE_DROP)
+    if node.implicit:
+        raise NotFound(f"{shown(parts)} is no dataverse", kind="namespace")
+    parents = []
+    for size in range(len(parts) - 1, 0, -1):
+        parent, chain = scene.find(parts[:size], Kind.NAMESPACE)
+        if parent is None or not parent.implicit or not scene.decide(Action.NAMESPACE_DROP, chain).allowed:
+            break
+        parents.append(parent)
+    command = DataverseDrop(node, parts, tuple(parents), scene.defaults.keep_dropped_ms, at)
+    return scene.permit(command, decision)
+
+
+def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
+    """Drop what is in it, then itself and the implicit parents that are left empty. Raises SqlppError, Protected."""
+    command = permit.command
+    held = tx.nodes.confirm(command.namespace)
+    children = tx.nodes.children(held.id, limit=OBJECTS_MAX + 1)
+    if len(children) > OBJECTS_MAX:
+        raise invalid_operation(
+            f"Cannot drop dataverse: {shown(command.path)}: it holds over {OBJECTS_MAX} objects", command.at
+        )
+    objects = [each for each in children if each.kind is not Kind.NAMESPACE]
+    _refuse_others(tx, command, objects=objects)
+    tx.protection.refuse_within(held)
+    for each in objects:
+        bury(tx, each, keep_ms=command.keep_ms)
+    if len(objects) < len(children):
+        tx.protection.refuse(held)
+        tx.nodes.mark(held, implicit=True)
+        return
+    tx.nodes.drop(held, keep_ms=command.keep_ms)
+    for parent in command.parents:
+        now = tx.nodes.confirm(parent)
+        if not now.implicit or tx.nodes.children(now.id, limit=1):
+            return
+        tx.nodes.drop(now, keep_ms=command.keep_ms)
+
+
+def _refuse_others(tx: Tx, command: DataverseDrop, *, objects: list[Node]) -> None:
+    """Refuse to drop what SQL++ did not make, and what is needed outside of the dataverse."""
+    for each in objects:
+        if not is_made_here(each):
+            told = f"{each.kind.word} {shown((*command.path, each.name))}"
+            raise dataverse_in_use(
+                command.path,
+                what=told,
+                by="whoever made it: it was not made by SQL++, drop or move it there",
+                at=command.at,
+            )
+    use = tx.dependencies.user_outside(command.namespace.id)
+    if use is not None:
+        raise StillUsed(use)

@@ -1,0 +1,65 @@
+"""Files that statements name: which adapters there are, and where such files may lie.
+
+May import the rooms below. Knows no wire format. A file is read only below a root that whoever runs the server named for this (`sqlpp.file_roots`),
+never in the server's own data nor in its warehouse, whatever the roots say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.files import is_within, normalise
+from limnos.model.errors import BadRequest
+from limnos.services.sqlpp.errors import invalid_operation
+from limnos.sqlpp.jobs import External
+
+if TYPE_CHECKING:
+    from limnos.services.request.context import Context
+    from limnos.sqlpp import tree
+    from limnos.sqlpp.errors import Place
+
+ADAPTERS: Final = ("localfs",)
+FORMATS: Final = ("adm", "json", "csv", "delimited-text", "parquet")
+_HOSTS: Final = ("", "localhost", "127.0.0.1", "asterix_nc1", "nc1")
+
+
+def source_checked(ctx: Context, adapter: str, *, options: tuple[tree.Option, ...], at: Place) -> External:
+    """Return where files lie that a statement reads, checked. Raises SqlppError."""
+    if adapter.lower() not in ADAPTERS:
+        raise invalid_operation(f"Unknown adapter: {adapter}; there is {', '.join(ADAPTERS)}", at)
+    given = {each.name.lower(): each.value for each in options}
+    if "path" not in given or "format" not in given:
+        raise invalid_operation("An adapter needs the options path and format", at)
+    kind = given["format"].lower()
+    if kind not in FORMATS:
+        raise invalid_operation(f"Unknown format: {given['format']}; there are {', '.join(FORMATS)}", at)
+    paths = ",".join(_location(ctx, each.strip(), at=at) for each in given["path"].split(","))
+    rest = tuple((name, value) for name, value in given.items() if name not in ("path", "format"))
+    roots = ctx.services.defaults.file_roots
+    return External(adapter.lower(), (("path", paths), ("format", kind), *rest), roots, _closed(ctx))
+
+
+def _closed(ctx: Context) -> tuple[str, ...]:
+    """What no statement reads as files, even where it lies below a directory that was named: the server's own, and tables."""
+    defaults = ctx.services.defaults
+    return (*defaults.allowed.kept, defaults.warehouse)
+
+
+def _location(ctx: Context, text: str, *, at: Place) -> str:
+    """The location of `host:///directory/file`, or of a path."""
+    host, found, rest = text.partition("://")
+    path = rest if found else text
+    if found and host not in (*_HOSTS, "file"):
+        raise invalid_operation(f"Files lie on the server's own machine: {text[:200]} names another", at)
+    try:
+        location = normalise(f"file://{path}" if path.startswith("/") else f"file:///{path}")
+    except BadRequest as error:
+        raise invalid_operation(error.message, at) from None
+    inside = is_within(location, ctx.services.defaults.file_roots)
+    if not inside or is_within(location, _closed(ctx)):
+        raise invalid_operation(
+            f"{location} is not below a directory that statements may read: ask whoever runs the server to name one (setting "
+            "sqlpp.file_roots)",
+            at,
+        )
+    return location

@@ -1,0 +1,419 @@
+"""What a query reads of the dataverse `Metadata`: namespaces and objects as datasets, filtered by what the caller may see.
+
+May import the rooms below. Knows no wire format. Where conditions fix the dataverse, only what lies in it is read, and where they fix names as
+well, only those objects. All is read in slices with others in between, each slice under the caller's rights at its own moment, so a change made
+meanwhile may be seen in one slice and not in another. Records are not made here (`limnos.sqlpp.metadata`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from limnos.access.actions import Action
+from limnos.model.decisions import Link
+from limnos.model.kinds import Kind
+from limnos.names import canonical
+from limnos.names.errors import InvalidName
+from limnos.services.lookup.sights import chain_of, gather
+from limnos.services.request.browsing import paths_of
+from limnos.services.request.pages import Asked, ids_of, is_listed
+from limnos.services.sqlpp.names import DEFAULT, scope_of
+from limnos.services.sqlpp.resources import resource_rows
+from limnos.sqlpp.errors import SqlppError, compilation
+from limnos.sqlpp.metadata import METADATA, MetadataObject
+from limnos.store.documents import document_bodies_read
+from limnos.store.nodes import live_nodes_read
+from limnos.view.cold import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+
+    from limnos.model.decisions import Chain
+    from limnos.model.entities import Node
+    from limnos.model.records import DeclaredRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.sqlpp.conditions import Condition
+    from limnos.sqlpp.scans import Wanted
+    from limnos.sqlpp.values.model import Value
+
+T = TypeVar("T")
+SLICE: Final = 200
+"""Objects that are read between two turns of others: two milliseconds."""
+PARENTS_AT_ONCE: Final = 50
+"""Dataverses whose listings are looked at in one slice."""
+DOCUMENTS_AT_ONCE: Final = 20
+"""Documents of views that are read in one slice."""
+BYTES_MAX: Final = 64 << 20
+"""Most bytes that one query of the metadata gathers about namespaces and objects: about 300,000 tables."""
+_KINDS: Final = {
+    "Dataset": (Kind.TABLE, Kind.EXTERNAL_DATASET, Kind.VIEW),
+    "Datatype": (Kind.DATATYPE, Kind.TABLE, Kind.EXTERNAL_DATASET),
+    "Index": (Kind.TABLE,),
+    "Function": (Kind.FUNCTION,),
+    "Synonym": (Kind.SYNONYM,),
+    "Library": (),
+}
+"""The kinds of objects that a dataset of the metadata is about."""
+_NAMES: Final = {"Dataset": "DatasetName", "Index": "DatasetName", "Function": "Name", "Synonym": "SynonymName"}
+"""The field that holds the name of the object that a record is about."""
+_ONE_EACH: Final = frozenset({"Dataverse", "Dataset", "Synonym"})
+"""Datasets with a record for each object."""
+
+
+class MetadataRequest(NamedTuple):
+    """What a scan needs of a dataset of the metadata. None: all dataverses, all names, any number of objects.
+
+    With `documents` the definitions of views, which are read by themselves.
+    """
+
+    dataset: str
+    dataverses: tuple[Levels, ...] | None = None
+    names: frozenset[str] | None = None
+    limit: int | None = None
+    documents: bool = False
+
+    @classmethod
+    def of(cls, wanted: Wanted) -> MetadataRequest:
+        """The request of a scan, from the conditions that its objects must meet."""
+        texts = _fixed(wanted.conditions, "DataverseName")
+        dataverses = None if texts is None else tuple(filter(None, map(_levels, sorted(texts))))
+        field = _NAMES.get(wanted.name)
+        names = None if field is None else _fixed(wanted.conditions, field)
+        limit = wanted.limit if wanted.name in _ONE_EACH else None
+        documents = wanted.name == "Dataset" and (wanted.fields is None or "ViewDetails" in wanted.fields)
+        return cls(wanted.name, dataverses, names, limit, documents)
+
+
+def _fixed(conditions: Iterable[Condition], field: str) -> frozenset[str] | None:
+    """The values of a field that equalities leave; None where they leave all."""
+    found: frozenset[str] | None = None
+    for each in conditions:
+        values: object = each.value if each.operator == "in" else (each.value,)
+        if each.path != (field,) or each.operator not in ("=", "in") or not isinstance(values, tuple):
+            continue
+        if all(type(value) is str for value in values):
+            texts = frozenset(cast("tuple[str, ...]", values))
+            found = texts if found is None else found & texts
+    return found
+
+
+def _levels(text: str) -> Levels | None:
+    """The levels of a dataverse's name; None for what names none."""
+    try:
+        return canonical.decode(text)
+    except InvalidName:
+        return None
+
+
+def _slices(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    waiting = iter(items)
+    while some := list(islice(waiting, size)):
+        yield some
+
+
+class _Listing(NamedTuple):
+    """A namespace (None: the catalog) whose listing goes on after a name."""
+
+    namespace_id: int | None
+    after: str = ""
+
+
+class _Entry(NamedTuple):
+    """An object of a listing that the caller sees: the path of its namespace, and the ids of both."""
+
+    path: Levels
+    namespace_id: int | None
+    id: int
+    is_name: bool = False
+    """It is shown as a name alone, because of what lies below it."""
+
+
+class Gathered:
+    """Objects that a source of a query is about, encoded in parts; and as they are, as long as they are few."""
+
+    def __init__(self, kept_max: int) -> None:
+        self.parts: list[bytes] = []
+        self.count = self.bytes = self.text_length = 0
+        self.few: list[MetadataObject] | None = []
+        self._kept_max = kept_max
+
+    def add(self, objects: Sequence[MetadataObject]) -> None:
+        """Take some more."""
+        if not objects:
+            return
+        self.parts.append(msgspec.json.encode(objects))
+        self.count += len(objects)
+        self.bytes += len(self.parts[-1])
+        self.text_length += sum(sum(map(len, each.statements)) + len(bytes(each.document)) for each in objects)
+        if self.few is not None:
+            self.few = [*self.few, *objects] if self.count <= self._kept_max else None
+
+
+async def metadata_gather(
+    ctx: Context, requests: Iterable[MetadataRequest], *, few_max: int
+) -> dict[MetadataRequest, Gathered]:
+    """Gather the objects of requests. Raises SqlppError for more than BYTES_MAX, Forbidden."""
+    found: dict[MetadataRequest, Gathered] = {}
+    total = 0
+    for request in requests:
+        gathered = found[request] = Gathered(few_max)
+        async for objects in _objects(ctx, request):
+            before = gathered.bytes
+            gathered.add(objects)
+            total += gathered.bytes - before
+            if total > BYTES_MAX:
+                raise _too_much(request)
+            if request.limit is not None and gathered.count >= request.limit:
+                break
+    return found
+
+
+def _too_much(request: MetadataRequest) -> SqlppError:
+    return compilation(
+        f"There is too much in Metadata.`{request.dataset}` for one query: more than {BYTES_MAX >> 20} MiB about the objects "
+        "that its conditions leave. " + narrower(request)
+    )
+
+
+def narrower(request: MetadataRequest) -> str:
+    """Say which condition makes a query read less."""
+    if request.dataverses is None:
+        return (
+            "Add a condition on the dataverse beside FROM, such as d.DataverseName = 'a.b' or d.DataverseName in "
+            "['a', 'b'], so that only the objects of those dataverses are read"
+        )
+    field = _NAMES.get(request.dataset)
+    more = f", or add a condition such as d.{field} = 'x'" if field is not None else ""
+    return f"Name fewer dataverses in the condition on DataverseName{more}"
+
+
+async def resources_read(ctx: Context, sources: Sequence[tuple[Levels, str]]) -> list[tuple[Value, ...]]:
+    """Return the rows of what is asked of datasets themselves, all of one moment. Raises SqlppError, Forbidden."""
+
+    def read(scene: Scene) -> list[tuple[Value, ...]]:
+        scene.require_in_use()
+        return [resource_rows(scene, each[0][1], path=(*each[0][2:], each[1])) for each in sources]
+
+    return await ctx.read(scope_of(ctx), read)
+
+
+async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[list[MetadataObject], None]:
+    """The objects of a request in slices, those that are built in first."""
+    if request.dataset == "Dataverse":
+        own = (DEFAULT, METADATA) if request.dataverses is None else set(request.dataverses) & {DEFAULT, METADATA}
+        yield [MetadataObject(Kind.NAMESPACE, each) for each in sorted(own)]
+    async for spaces in _dataverses(ctx, request):
+        if request.dataset == "Dataverse":
+            yield [each for each in spaces if each.path != METADATA]
+            continue
+        for kind in _KINDS[request.dataset]:
+            async for objects in _below(ctx, [each.id for each in spaces], kind=kind, request=request):
+                yield objects
+
+
+async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[list[MetadataObject]]:
+    """The dataverses of a request that the caller sees, in slices."""
+    if request.dataverses is not None:
+        for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
+            nodes = await ctx.read(scope_of(ctx), partial(_find_dataverses, paths=paths))
+            yield [_object(path, node) for path, node in zip(paths, nodes, strict=True) if node is not None]
+            await asyncio.sleep(0)
+        return
+    level: list[int] | None = None
+    while level is None or level:
+        below: list[int] = []
+        async for found in _children(ctx, [None] if level is None else level, kind=Kind.NAMESPACE, names=None):
+            below += [node.id for _, node in found]
+            yield [_object((*path, node.name), node) for path, node in found if is_dataverse((*path, node.name), node)]
+        level = below
+
+
+def is_dataverse(path: Levels, node: Node) -> bool:
+    """Say whether a namespace is a dataverse: somebody made it on purpose, and it is not the metadata's own."""
+    return not node.implicit and path != METADATA
+
+
+def _find_dataverses(scene: Scene, *, paths: Sequence[Levels]) -> list[Node | None]:
+    scene.require_in_use()
+    if not _may_list(scene):
+        return [None] * len(paths)
+    return for_each(paths, partial(_find_dataverse, scene))
+
+
+def _may_list(scene: Scene) -> bool:
+    """Say whether the caller may list namespaces of the catalog, by right or because of what lies below them."""
+    return scene.decide_for(scene.user, Action.NAMESPACE_LIST, scene.settled.outer).allowed or bool(paths_of(scene).ids)
+
+
+def _is_name(scene: Scene, chain: Chain) -> bool:
+    """Say whether a namespace that the caller is shown is a name alone."""
+    return not scene.decide_for(scene.user, Action.NAMESPACE_SEE, chain).allowed
+
+
+def _name_alone(node: Node) -> Node:
+    """Leave out when a namespace was made."""
+    return replace(node, created_at=0)
+
+
+def _find_dataverse(scene: Scene, path: Levels) -> Node | None:
+    """A dataverse by its name, if the caller sees it and all above it in their listings."""
+    found: Node | None = None
+    chain: Chain = ()
+    for depth in range(1, len(path) + 1):
+        found, chain = scene.find(path[:depth], Kind.NAMESPACE)
+        if found is None or not is_listed(scene, Action.NAMESPACE_LIST, chain=chain):
+            return None
+    if found is None or not is_dataverse(path, found):
+        return None
+    return _name_alone(found) if _is_name(scene, chain) else found
+
+
+async def _below(
+    ctx: Context, namespaces: Sequence[int], *, kind: Kind, request: MetadataRequest
+) -> AsyncIterator[list[MetadataObject]]:
+    """Objects of a kind that lie in namespaces, in slices."""
+    reads = _named(ctx, namespaces, kind=kind, names=request.names) if _is_pinned(request) else None
+    if reads is None:
+        reads = _children(ctx, namespaces, kind=kind, names=request.names)
+    async for found in reads:
+        if kind is not Kind.VIEW or not request.documents:
+            yield [_object((*path, node.name), node) for path, node in found]
+            continue
+        for some in _slices(found, DOCUMENTS_AT_ONCE):
+            bodies = await ctx.look_up(partial(document_bodies_read, [node.id for _, node in some]))
+            yield [_object((*path, node.name), node, document=bodies.get(node.id)) for path, node in some]
+            await asyncio.sleep(0)
+
+
+def _is_pinned(request: MetadataRequest) -> bool:
+    """Say whether objects are looked up by their names, and no listing is read."""
+    return request.dataverses is not None and request.names is not None
+
+
+_Found = list[tuple["Levels", "Node"]]
+"""Nodes with the paths of their namespaces."""
+
+
+async def _children(
+    ctx: Context, namespaces: Sequence[int | None], *, kind: Kind, names: frozenset[str] | None
+) -> AsyncIterator[_Found]:
+    """What the caller sees of the listings of namespaces, in slices: those of these names, None for all."""
+    for some in _slices(namespaces, PARENTS_AT_ONCE):
+        waiting = [_Listing(each) for each in some]
+        while waiting:
+            entries, waiting = await ctx.read(scope_of(ctx), partial(_listed, listings=waiting, kind=kind, names=names))
+            if entries:
+                nodes = await ctx.look_up(partial(live_nodes_read, [each.id for each in entries]))
+                yield _placed(entries, nodes)
+            await asyncio.sleep(0)
+
+
+def _placed(entries: Sequence[_Entry], nodes: Iterable[Node]) -> _Found:
+    """Nodes that are still where they were listed, in the order of the listing."""
+    names = {each.id for each in entries if each.is_name}
+    by_id = {node.id: _name_alone(node) if node.id in names else node for node in nodes}
+    found = [(each, by_id[each.id]) for each in entries if each.id in by_id]
+    return [(each.path, node) for each, node in found if each.namespace_id in (None, node.parent_id)]
+
+
+def _listed(
+    scene: Scene, *, listings: Sequence[_Listing], kind: Kind, names: frozenset[str] | None
+) -> tuple[list[_Entry], list[_Listing]]:
+    """About SLICE entries of listings, and what is left of them. Raises Cold for all that any of them lacks."""
+    scene.require_in_use()
+    gather(scene, [each.namespace_id for each in listings if each.namespace_id is not None])
+    pages = for_each(listings, partial(_page, scene, kind=kind))
+    entries: list[_Entry] = []
+    count = 0
+    for place, (listing, (path, page)) in enumerate(zip(listings, pages, strict=True)):
+        entries += [
+            _Entry(path, listing.namespace_id, id_, id_ in page.alone)
+            for name, id_ in page.found
+            if names is None or name in names
+        ]
+        count += len(page.found)
+        if page.last is not None:
+            return entries, [_Listing(listing.namespace_id, page.last), *listings[place + 1 :]]
+        if count >= SLICE:
+            return entries, list(listings[place + 1 :])
+    return entries, []
+
+
+class _Page(NamedTuple):
+    """A page of a listing: names with ids, the name to go on after, and the ids of namespaces that are shown as names alone."""
+
+    found: list[tuple[str, int]]
+    last: str | None
+    alone: frozenset[int] = frozenset()
+
+
+_NOTHING: Final = _Page([], None)
+
+
+def _page(scene: Scene, listing: _Listing, *, kind: Kind) -> tuple[Levels, _Page]:
+    """The path of a namespace and a page of what the caller sees of it; nothing of one that is gone, or may not be listed."""
+    chain = scene.settled.outer if listing.namespace_id is None else chain_of(scene, listing.namespace_id)
+    if chain is None:
+        return (), _NOTHING
+    action = Action(f"{kind.word}_list")
+    if kind is Kind.NAMESPACE:
+        may = listing.namespace_id is not None or _may_list(scene)  # below the catalog listings filter
+    else:
+        may = scene.decide_for(scene.user, action, chain).allowed
+    if not may:
+        return (), _NOTHING
+    page = ids_of(scene, action, kind=kind, chain=chain, asked=Asked(listing.after, SLICE))
+    alone: frozenset[int] = frozenset()
+    if kind is Kind.NAMESPACE:
+        links = [Link(id_, kind, name) for name, id_ in page.found]
+        alone = frozenset(link.id for link in links if _is_name(scene, (link, *chain)))
+    return _path(scene, chain), _Page(page.found, page.last, alone)
+
+
+def _path(scene: Scene, chain: Chain) -> Levels:
+    return tuple(link.name for link in reversed(chain[: len(chain) - len(scene.settled.outer)]))
+
+
+async def _named(
+    ctx: Context, namespaces: Sequence[int], *, kind: Kind, names: frozenset[str] | None
+) -> AsyncIterator[_Found]:
+    """Objects of these names in namespaces, as far as the caller sees them, in slices."""
+    pairs = ((each, name) for each in namespaces for name in sorted(names or ()))
+    for some in _slices(pairs, SLICE):
+        found = await ctx.read(scope_of(ctx), partial(_find_named, pairs=some, kind=kind))
+        yield [each for each in found if each is not None]
+        await asyncio.sleep(0)
+
+
+def _find_named(scene: Scene, *, pairs: Sequence[tuple[int, str]], kind: Kind) -> list[tuple[Levels, Node] | None]:
+    scene.require_in_use()
+    gather(scene, {each for each, _ in pairs})
+    return for_each(pairs, partial(_find_one, scene, kind=kind))
+
+
+def _find_one(scene: Scene, pair: tuple[int, str], *, kind: Kind) -> tuple[Levels, Node] | None:
+    namespace_id, name = pair
+    above = chain_of(scene, namespace_id)
+    if above is None or not scene.decide_for(scene.user, Action(f"{kind.word}_list"), above).allowed:
+        return None
+    path = _path(scene, above)
+    node, chain = scene.find((*path, name), kind)
+    if node is None or node.kind is not kind or not is_listed(scene, Action(f"{kind.word}_list"), chain=chain):
+        return None
+    return path, node
+
+
+def _object(path: Levels, node: Node, *, document: bytes | None = None) -> MetadataObject:
+    record = cast("DeclaredRecord", node.record)
+    return MetadataObject(
+        node.kind, path, node.id, node.created_at, tuple(getattr(record, "statements", ())),
+        tuple(getattr(record, "dependencies", ())), msgspec.Raw(b"null" if document is None else document),
+    )  # fmt: skip

@@ -1,0 +1,234 @@
+"""Queries: bound with the caller's names, then worked out by the evaluator where no data is read, else by the engine.
+
+May import the rooms below. Knows no wire format. What the evaluator is given is bounded: little is done on the loop, more by a process that is
+ended at the deadline. A query that reads both data and the metadata dataverse gives the engine nothing to read metadata from, and is refused.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.model.errors import BadRequest
+from limnos.services.request.scene import Scope
+from limnos.services.sqlpp.lanes import GATHERING, SQLPP_CHORES
+from limnos.services.sqlpp.metadata import MetadataRequest, metadata_gather, narrower, resources_read
+from limnos.services.sqlpp.names import NODES_SHORT, TEXT_SHORT, with_names
+from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, results
+from limnos.sqlpp.binder import RESOURCES
+from limnos.sqlpp.binding import Binding
+from limnos.sqlpp.chores import (
+    BIND,
+    EVALUATE,
+    SCANS,
+    SourceRows,
+    bound_of,
+    lines_of,
+    packed_binding,
+    questions_of,
+    refusal_of,
+    row_line,
+    scans_of,
+    source_key,
+)
+from limnos.sqlpp.errors import Place, compilation
+from limnos.sqlpp.metadata import METADATA, metadata_records
+from limnos.sqlpp.plan import EncodedPlan, wire
+from limnos.sqlpp.scans import NUMBERED, prepared, runs_functions
+from limnos.sqlpp.values.tagged import tagged
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.sqlpp.metadata import Gathered
+    from limnos.services.sqlpp.session import Session
+    from limnos.sqlpp import tree
+    from limnos.sqlpp.binding import Known
+    from limnos.sqlpp.scans import Wanted
+    from limnos.sqlpp.values.model import Value
+
+NOTHING_BOUND: Final = BoundQuery(EncodedPlan(Place(1, 1), b""), 0, ())
+"""In place of a query as long as names are not known."""
+UNITS_HERE: Final = 20_000
+"""Units of work (`sqlpp.functions.costs`) that a query may take on the event loop: about 5 ms. A query that takes more goes to a process."""
+ROWS_HERE: Final = 500
+"""Most objects of the metadata that a query on the event loop reads; their statements and documents are parsed here up to TEXT_SHORT characters."""
+
+
+class Bound(NamedTuple):
+    """A query ready to be worked out."""
+
+    query: BoundQuery
+
+    @property
+    def metadata(self) -> tuple[tuple[Levels, str], ...]:
+        """The datasets of the metadata dataverse that it reads, and what it asks of datasets themselves."""
+        return tuple(each for each in self.query.reads if each[0] == METADATA or each[0][0] == RESOURCES)
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether it reads anything else."""
+        return len(self.metadata) < len(self.query.reads)
+
+
+def binding_of(session: Session, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> Binding:
+    """What binding a body takes in a session."""
+    return Binding(body, session.dataverse, session.parameters, session.moment, session.declared, variables)
+
+
+async def query_bind(session: Session, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> Bound:
+    """Bind a query; all names in it are decided for the caller. A long one is bound by a process. Raises SqlppError, Forbidden."""
+    ctx = session.ctx
+    binding = binding_of(session, body, variables=variables)
+
+    def run(known: Known) -> BoundQuery:
+        return binding.bind(known, nodes_max=NODES_SHORT)
+
+    async def elsewhere(known: Known) -> BoundQuery:
+        outcome, *told = await process_do(ctx, BIND, packed_binding(binding, known))
+        if outcome == b"wanted":
+            known.wanted.update(dict.fromkeys(questions_of(told[0])))
+        return bound_of(told[0], told[1], at=body.at) if outcome == b"done" else NOTHING_BOUND
+
+    found = Bound(await with_names(ctx, run, elsewhere=elsewhere))
+    if found.metadata and found.reads_data:
+        raise compilation(
+            "A query over data can't read the dataverse Metadata as well: ask for one after the other", body.at
+        )
+    return found
+
+
+async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | None = None) -> list[bytes]:
+    """Have a process do something about a statement for the caller; `too_large` says what to do when its memory is not enough.
+
+    Raises SqlppError for what it refuses, Unavailable.
+    """
+    caller = await ctx.read(Scope(), lambda scene: scene.user)
+    try:
+        told = await SQLPP_CHORES.of(ctx.services).do(name, *parts, caller=caller)
+    except BadRequest as error:  # the process ran out of memory
+        raise compilation(too_large or error.message) from None
+    if told[0] == b"refused":
+        raise refusal_of(told[1])
+    return told
+
+
+class Source(NamedTuple):
+    """A scan of a query: what it is called, its rows where they are at hand, or the objects that it has records about."""
+
+    key: str
+    wanted: Wanted
+    rows: tuple[Value, ...] = ()
+    request: MetadataRequest | None = None
+    gathered: Gathered | None = None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its records are made on the event loop."""
+        few = self.gathered is None or self.gathered.few is not None
+        return few and (self.gathered is None or self.gathered.text_length <= TEXT_SHORT)
+
+    def records(self) -> tuple[Value, ...]:
+        """Its rows, where it is short."""
+        if self.request is None or self.gathered is None:
+            return self.rows
+        few = self.gathered.few or ()
+        return tuple(metadata_records(self.request.dataset, few, fields=self.wanted.fields))
+
+
+async def query_rows(ctx: Context, bound: Bound) -> AsyncGenerator[bytes, None]:
+    """Work a query over constants and metadata out: a line of JSON for each result."""
+    query, sources = bound.query, []
+    async with AsyncExitStack() as stack:
+        if bound.metadata:
+            query, wanted = await _numbered(ctx, query)
+            if any(each.dataverse == METADATA for each in wanted):
+                # What is gathered is held until it was worked out: only so many at once.
+                await stack.enter_async_context(GATHERING.of(ctx.services))
+            sources = await _sources(ctx, wanted)
+        try:
+            made = _little_of(query, sources)
+        except BudgetSpent:
+            async for line in _rows_of_process(ctx, query, sources=sources):
+                yield line
+        else:
+            for line in made:
+                yield line
+
+
+async def _numbered(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tuple[Wanted, ...]]:
+    """A query with its scans numbered, and what each needs. Long plans are looked at by a process, and those whose conditions are worked out."""
+    if isinstance(query.expression, EncodedPlan) or runs_functions(query.expression):
+        _, plan, told = await process_do(ctx, SCANS, wire.encode(query.expression))
+        return query._replace(expression=EncodedPlan(query.expression.at, plan)), scans_of(told)
+    expression, wanted = prepared(query.expression, carries=False)
+    return query._replace(expression=expression), wanted
+
+
+async def _sources(ctx: Context, wanted: Sequence[Wanted]) -> list[Source]:
+    """Read what the scans of a query need; scans that need the same share it."""
+    asked = [(each.dataverse, each.name) for each in wanted if each.dataverse != METADATA]
+    rows = iter(await resources_read(ctx, asked) if asked else ())
+    requests = {number: MetadataRequest.of(each) for number, each in enumerate(wanted) if each.dataverse == METADATA}
+    gathered = await metadata_gather(ctx, dict.fromkeys(requests.values()), few_max=ROWS_HERE)
+    found = []
+    for number, each in enumerate(wanted):
+        key, request = source_key(NUMBERED, str(number)), requests.get(number)
+        if request is None:
+            found.append(Source(key, each, next(rows)))
+        else:
+            found.append(Source(key, each, request=request, gathered=gathered[request]))
+    return found
+
+
+def _little_of(query: BoundQuery, sources: Sequence[Source]) -> list[bytes]:
+    """The results of a query that is quickly worked out. Raises BudgetSpent for any other, SqlppError."""
+    is_short = all(each.is_short for each in sources)
+    if isinstance(query.expression, EncodedPlan) or not is_short:
+        raise BudgetSpent
+    if sum(len(each.rows) if each.gathered is None else each.gathered.count for each in sources) > ROWS_HERE:
+        raise BudgetSpent
+    rows = {each.key: each.records() for each in sources}
+    budget = MeteredBudget(UNITS_HERE, slots=query.slots)
+    made = []
+    for value in results(query, lambda dataverse, name: rows[source_key(dataverse, name)], budget=budget):
+        budget.show(value)
+        made.append(row_line(value))
+    return made
+
+
+async def _rows_of_process(
+    ctx: Context, query: BoundQuery, *, sources: Sequence[Source]
+) -> AsyncGenerator[bytes, None]:
+    """Have a process make the records of the metadata and work a query out."""
+    given, parts = _packed(sources)
+    requests = [each.request for each in sources if each.request is not None]
+    wide = min(requests, key=lambda each: each.dataverses is not None, default=None)
+    hint = None if wide is None else f"This query takes more memory than one may have. {narrower(wide)}"
+    plan = wire.encode(query.expression)
+    _, *found = await process_do(ctx, EVALUATE, plan, str(query.slots).encode(), given, *parts, too_large=hint)
+    found.reverse()
+    while found:
+        for line in lines_of(found.pop()):
+            yield line
+
+
+def _packed(sources: Sequence[Source]) -> tuple[bytes, list[bytes]]:
+    """What a process is given of sources: how each is made, and the objects in parts."""
+    parts: list[bytes] = []
+    places: dict[MetadataRequest, tuple[int, ...]] = {}
+    given: dict[str, SourceRows] = {}
+    for each in sources:
+        if each.request is None or each.gathered is None:
+            rows = tuple(msgspec.Raw(msgspec.json.encode(tagged(row))) for row in each.rows)
+            given[each.key] = SourceRows(rows)
+            continue
+        if each.request not in places:
+            places[each.request] = tuple(range(len(parts), len(parts) + len(each.gathered.parts)))
+            parts += each.gathered.parts
+        given[each.key] = SourceRows((), each.request.dataset, places[each.request], each.wanted.fields)
+    return msgspec.json.encode(given), parts

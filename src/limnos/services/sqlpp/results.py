@@ -1,0 +1,136 @@
+"""Results that are fetched later: kept in the store under a handle, for whoever asked for them, for a time and up to an amount.
+
+May import the rooms below. Knows no wire format: results are lines of JSON, and what is told in the end is bytes. As they lie in the store
+any node answers for them. A result is whole or not there: while its request runs nothing of it is given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.entities import RUNNING
+from limnos.model.errors import LimnosError, NotFound, Throttled, TooLarge, Unavailable
+from limnos.services.sqlpp.requests import REQUESTS, Ended
+from limnos.store.sqlpp_requests import part_query, request_query, rows_of
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from limnos.model.entities import StatementRequest
+    from limnos.model.principals import Asker
+    from limnos.services.request.context import Context
+    from limnos.services.sqlpp.requests import Request
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.sqlpp")
+PART_BYTES: Final = 1 << 18
+EXPIRED_AT_ONCE: Final = 20
+"""Results that one transaction deletes."""
+
+
+class Keeping:
+    """One request's results on their way into the store."""
+
+    def __init__(self, ctx: Context, request: Request, *, timeout_s: float) -> None:
+        self._requests = REQUESTS.of(ctx.services)
+        self._request = request
+        self._defaults = ctx.services.defaults
+        self._timeout_ms = int(timeout_s * 1000)
+        self._held: list[bytes] = []
+        self._size = 0
+        self._number = 0
+
+    async def begin(self) -> None:
+        """Take the place for a result. Raises Throttled when a user has too many."""
+        most, request = self._defaults.sqlpp_results_max, self._request
+
+        def mutation(tx: Tx) -> None:
+            if tx.requests.kept(request.asker)[0] >= most:
+                raise Throttled(
+                    f"You have {most} results that are made or kept (sqlpp.results_max): discard some, by DELETE of their handles, or"
+                    " wait until they expire",
+                    retry_after_s=60,
+                )
+            until = tx.now_ms + self._timeout_ms + self._defaults.sqlpp_results_keep_ms
+            tx.requests.insert(request.row(self._requests.holder, now_ms=tx.now_ms, expires_at=until))
+
+        await self._requests.store.submit(self._requests.permit, mutation)
+        request.is_known = True
+
+    async def add(self, lines: list[bytes]) -> None:
+        """Keep more results. Raises TooLarge, and Ended when somebody discarded them."""
+        self._held += lines
+        self._size += sum(map(len, lines)) + len(lines)
+        if self._size >= PART_BYTES:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        body, count = b"\n".join(self._held), len(self._held)
+        handle, number, most = self._request.handle, self._number, self._defaults.sqlpp_results_bytes_max
+
+        def mutation(tx: Tx) -> None:
+            if not tx.requests.add(handle, number, body=body, count=count):
+                raise Ended("ASX0041: The request was cancelled", late=False)
+            if tx.requests.kept(self._request.asker)[1] > most:
+                raise TooLarge(
+                    f"The results that are kept for you come to over {most} bytes (sqlpp.results_bytes_max): ask for less, or discard "
+                    "others, by DELETE of their handles"
+                )
+
+        await self._requests.store.submit(self._requests.permit, mutation)
+        self._held, self._size, self._number = [], 0, number + 1
+
+    async def last(self) -> None:
+        """Keep what is not kept yet."""
+        if self._held:
+            await self._flush()
+
+    async def end(self, state: str, outcome: bytes) -> None:
+        """Say how it went. Where the store can't be reached, it is as if this node had gone."""
+        handle, keep_ms = self._request.handle, self._defaults.sqlpp_results_keep_ms
+        await self._told(lambda tx: tx.requests.end(handle, state=state, outcome=outcome, keep_ms=keep_ms))
+
+    async def give_up(self) -> None:
+        """Forget it: nobody will ask for it."""
+        await self._told(lambda tx: tx.requests.delete(self._request.handle))
+
+    async def _told(self, mutation: Callable[[Tx], None]) -> None:
+        try:
+            await self._requests.store.submit(self._requests.permit, mutation)
+        except LimnosError as error:
+            log.warning("the end of a request could not be told", handle=self._request.handle, error=str(error))
+
+
+async def result_find(ctx: Context, handle: str, *, asker: Asker) -> StatementRequest:
+    """Return what is known under a handle. Raises NotFound, in the same words for what is somebody else's."""
+    found = rows_of(await ctx.find(request_query(handle, asker)))
+    if not found:
+        raise NotFound("No result of that handle is kept for you: it has expired, or was discarded", kind="result")
+    return found[0]
+
+
+def is_lost(ctx: Context, row: StatementRequest) -> bool:
+    """Whether the node that worked on it is gone."""
+    return row.is_lost(ctx.services.store.time.now_ms())
+
+
+async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[list[bytes], None]:
+    """Give a result's lines, a part at a time. Raises Unavailable when it is discarded meanwhile."""
+    count = number = 0
+    while count < row.rows_count:
+        found = await ctx.find(part_query(row.handle, number))
+        if not found:
+            raise Unavailable("The result was discarded while it was read")
+        lines = bytes(found[0][0]).split(b"\n")
+        count += len(lines)
+        number += 1
+        yield lines
+
+
+async def result_discard(ctx: Context, row: StatementRequest) -> None:
+    """Forget a result; a request that still runs is ended."""
+    requests = REQUESTS.of(ctx.services)
+    if row.state == RUNNING and not is_lost(ctx, row):
+        await requests.cancel("handle", row.handle, asker=row.asker, everybody=False)
+    await requests.store.submit(requests.permit, lambda tx: tx.requests.delete(row.handle))

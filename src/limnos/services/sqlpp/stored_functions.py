@@ -1,0 +1,124 @@
+"""Functions: registered in words of other engines, or written in SQL++; one kind of object, whoever made it.
+
+May import the rooms below. Knows no wire format. What a registered function says is checked in `formats.gravitino`, kept in the record and run by
+nobody here. One that SQL++ made is told with its statements, keeps its definition for SQL++ to change, and stays while something needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.gravitino.functions import Function, FunctionChange, changed, checked, stored, stored_text, told
+from limnos.model.entities import Node
+from limnos.model.errors import InUse, Unsupported
+from limnos.model.kinds import Kind
+from limnos.model.records import DeclaredRecord
+from limnos.names.iceberg import render
+from limnos.services.iceberg.dataset_declarations import declared
+from limnos.services.lookup.leaves import leaf_create, leaf_find
+from limnos.services.sqlpp.objects import ObjectDrop, StillUsed, object_delete
+from limnos.sqlpp import tree
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.properties import Edits
+    from limnos.services.request.scene import Scene, Scope
+    from limnos.store.tx import Tx
+
+
+_ANYTHING = {"type": "external", "catalogString": "any"}
+
+
+class FunctionAlter(msgspec.Struct, frozen=True):
+    """Change a function's comment and what it says."""
+
+    node: Node
+    edits: Edits
+    changes: tuple[FunctionChange, ...]
+
+
+def function_of(node: Node) -> Function | None:
+    """What a registered function says; None for one that SQL++ made."""
+    text = cast("DeclaredRecord", node.record).definition
+    return stored(text) if text else None
+
+
+def function_told(node: Node) -> Json:
+    """Say what a function is as Gravitino does. One of SQL++ has no types, and no implementation that another runtime knows: its statements are told."""
+    found = function_of(node)
+    if found is not None:
+        return told(found)
+    statements = zip(cast("DeclaredRecord", node.record).statements, declared(node, tree.CreateFunction), strict=True)
+    definitions = [
+        {
+            "parameters": [{"name": name, "dataType": _ANYTHING} for name in _parameters(each)],
+            "returnType": _ANYTHING, "impls": [], "statement": text,
+        }
+        for text, each in statements
+    ]  # fmt: skip
+    return {"functionType": "scalar", "deterministic": True, "definitions": definitions}
+
+
+def _parameters(function: tree.CreateFunction) -> tuple[str, ...]:
+    """Names of parameters; any number of them come as one list."""
+    return ("args",) if function.parameters is None else function.parameters
+
+
+async def function_register(
+    ctx: Context, scope: Scope, *, path: Levels, comment: str | None, function: Function
+) -> Node:
+    """Register a function; its maker owns it. Raises BadRequest, and as `leaf_create`."""
+    record = DeclaredRecord(comment, {}, (), stored_text(checked(function)))
+    return await leaf_create(ctx, scope, path=path, kind=Kind.FUNCTION, record=lambda _: record)
+
+
+async def function_alter(
+    ctx: Context, scope: Scope, *, path: Levels, edits: Edits, changes: tuple[FunctionChange, ...]
+) -> Node:
+    """Change a function. Raises NotFound, Forbidden, BadRequest; Unsupported for what SQL++ has to say."""
+
+    def decide(scene: Scene) -> Permit[FunctionAlter]:
+        found = leaf_find(scene, path, kind=Kind.FUNCTION, action=Action.FUNCTION_ALTER)
+        if changes and function_of(found.entity) is None:
+            raise Unsupported(
+                f"Function {render(path)} is written in SQL++: replace it there, with CREATE OR REPLACE FUNCTION"
+            )
+        return scene.permit(FunctionAlter(found.entity, edits, changes), found.decision)
+
+    return await ctx.write(scope, decide, function_update)
+
+
+def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
+    """Write the changed record, made from what is stored now."""
+    command = permit.command
+    held = tx.nodes.confirm(command.node)
+    record = cast("DeclaredRecord", held.record)
+    text = record.definition
+    if command.changes:
+        if not text:
+            tx.stale()  # SQL++ replaced it meanwhile
+        text = stored_text(changed(stored(text), command.changes))
+    tx.nodes.write_record(held, replace(record, comment=command.edits.comment_over(record.comment), definition=text))
+    return tx.nodes.by_id(held.id)
+
+
+async def function_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
+    """Drop a function. Raises NotFound, Forbidden, Protected; InUse where something of SQL++ needs it."""
+
+    def decide(scene: Scene) -> Permit[ObjectDrop]:
+        found = leaf_find(scene, path, kind=Kind.FUNCTION, action=Action.FUNCTION_DROP)
+        return scene.permit(ObjectDrop(found.entity, scene.defaults.keep_dropped_ms), found.decision)
+
+    try:
+        await ctx.write(scope, decide, object_delete)
+    except StillUsed:
+        raise InUse(
+            f"Function {render(path)} is needed by something of SQL++: drop or replace that first", kind="function"
+        ) from None

@@ -1,0 +1,44 @@
+"""Synonyms of SQL++: other names for datasets and views, which need not be there.
+
+May import the rooms below. Knows no wire format. A target without a dataverse lies in the synonym's own. Synonyms may lead to synonyms; a
+circle is refused where one is followed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.model.kinds import Kind
+from limnos.services.sqlpp.dataverses import default_made
+from limnos.services.sqlpp.errors import check_object
+from limnos.services.sqlpp.objects import object_create_of, object_drop, object_make
+
+if TYPE_CHECKING:
+    from limnos.services.sqlpp.session import Session
+    from limnos.sqlpp import tree
+
+
+async def synonym_create(session: Session, statement: tree.CreateSynonym) -> None:
+    """Make a synonym. Raises SqlppError, Forbidden."""
+    ctx = session.ctx
+    path, target = session.whole(statement.name), statement.target
+    check_object(target)
+    await default_made(ctx, path[:-1])
+    if not target.dataverse:
+        target = msgspec.structs.replace(target, parts=(*path[:-1], target.last))
+    whole = msgspec.structs.replace(statement, target=target)
+    await object_make(
+        ctx, Kind.SYNONYM, decide=lambda scene: object_create_of(scene, path, kind=Kind.SYNONYM, statement=whole),
+        name=statement.name, path=path, quiet=statement.if_not_exists,
+    )  # fmt: skip
+
+
+async def synonym_drop(session: Session, statement: tree.Drop) -> None:
+    """Drop a synonym. Raises SqlppError, Forbidden."""
+    ctx = session.ctx
+    path = session.whole(statement.name)
+    session.warnings += await object_drop(
+        ctx, (Kind.SYNONYM,), name=statement.name, path=path, quiet=statement.if_exists
+    )

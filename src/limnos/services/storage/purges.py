@@ -1,0 +1,299 @@
+"""Purge: delete the files of a dropped table, as its metadata lists them, and the directories that this empties.
+
+May import the rooms below. A purge may be killed anywhere and begun again: every file goes before the one
+that lists it, the metadata file last, and what is gone already is fine.
+
+What metadata lists is the word of whoever wrote it. So nothing is deleted, or even read, but what lies below a place that the
+register has for the table: its location, its data paths, its earlier locations. Nothing at all is deleted while another object lies at,
+above or below its location, and nothing at a data path beside which one lies; the rest is kept and told. A place where no file is left is
+free then; another one stays taken (`services.upkeep.released_places`).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from urllib.parse import quote
+
+import msgspec
+
+from limnos.files import is_local, is_within, path_of, real, store_for, sweep_empty
+from limnos.formats.avro import BadAvro, texts_of
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.model.errors import LimnosError, MissingFile
+from limnos.services.storage.place_claims import key_of, rivals_of
+from limnos.store.faults import PURGE_POINT, fault_point
+from limnos.store.nodes import catalog_read
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from limnos.files import Allowed
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.model.records import CatalogRecord
+    from limnos.services.request.places import Place
+    from limnos.services.storage.work import Work
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.purge")
+PURGE = "purge-table"
+READERS_MS = 3_600_000
+"""How long files stay at least after their dataset was dropped for good: statements may be reading them."""
+FILES_PER_BEAT = 100
+KEPT_NAMED = 10
+KEPT = "kept everything, as nothing is known of the catalog"
+_UNQUOTED: Final = "/~!$&'()*+,;=:@"
+METADATA_BYTES_MAX = 1 << 28
+MANIFEST_BYTES_MAX = 64 << 20
+
+
+class Unreadable(LimnosError):
+    """A file that lists others cannot be read, and will not be at another try either."""
+
+    code = "unreadable"
+
+
+class PurgePayload(msgspec.Struct, rename="kebab"):
+    """What the drop left: where the metadata and the table are, and the catalog's roots.
+
+    A task of an older release has no location: the metadata says it. Without roots it is the catalog's as they are when it is done.
+    """
+
+    metadata_location: str
+    catalog: int
+    roots: tuple[str, ...] = ()
+    location: str | None = None
+
+
+class Purged(NamedTuple):
+    """What a purge did: files deleted, and those kept because they are not the table's own (the first few by name)."""
+
+    deleted: int
+    kept: int
+    kept_first: tuple[str, ...]
+    is_reached: bool
+    """Whether something was there before, so that the storage is surely the right one, and not a disk that is away."""
+
+
+def purge_later(tx: Tx, *, catalog: int, metadata_location: str, location: str) -> None:
+    """Leave the task to purge a table that was dropped, when nobody can be at reading it any more."""
+    payload = PurgePayload(metadata_location, catalog, location=location)
+    tx.tasks.create(PURGE, msgspec.json.encode(payload).decode(), delay_ms=READERS_MS)
+
+
+async def place_known(work: Work, catalog: int) -> Place | None:
+    """Where a catalog's tables may lie, and how they are reached; None for one of which nothing is known."""
+    record: CatalogRecord | None = await work.submit(lambda tx: catalog_read(tx, catalog))
+    return None if record is None else work.place(record, catalog)
+
+
+async def purge_run(work: Work, payload: PurgePayload) -> str | None:
+    """Purge a dropped table; returns which files were kept, None when none was."""
+    at = payload.location
+    place = await place_known(work, payload.catalog)
+    if not payload.roots:
+        if place is None:
+            return KEPT
+        payload = msgspec.structs.replace(payload, roots=place.roots)
+    owner, own = (
+        (0, [])
+        if at is None
+        else await work.submit(lambda tx: tx.places.being_deleted(key_of(at), catalog_id=payload.catalog))
+    )
+    claims = [] if at is None else await work.submit(lambda tx: rivals_of(tx, at, but=owner))
+    elsewhere = [] if at is None else [each for each in own if each != key_of(at)]
+    free = await work.submit(lambda tx: tuple(each for each in elsewhere if not rivals_of(tx, each, but=owner)))
+    properties, allowed = ({}, work.allowed) if place is None else (place.catalog.properties, place.allowed)
+    purge = Purge(payload, properties, rivals=claims, allowed=allowed, data_paths=free)
+    done = await work.apart(purge.run)
+    log.info("purged", task=work.task_id, location=at, files=done.deleted)
+    if at is not None:
+        for each in (key_of(at), *elsewhere):
+            await place_purged(
+                work, each, catalog=payload.catalog, place=place, is_reached=done.is_reached, roots=purge.roots
+            )
+    if not done.kept:
+        return None
+    reason = "another table lies there" if claims else "they are not below a place of the table's own"
+    log.warning("files of a dropped table are kept", task=work.task_id, location=at, files=done.kept, reason=reason)
+    named = ", ".join(done.kept_first)
+    return (
+        f"deleted {done.deleted} files; kept {done.kept}, as {reason}: {named}{', …' if done.kept > KEPT_NAMED else ''}"
+    )
+
+
+async def place_purged(
+    work: Work, key: str, *, catalog: int, place: Place | None, is_reached: bool, roots: Sequence[str] = ()
+) -> None:
+    """Note that a task has deleted what it may at a place: that is free if no file is left, else its last owner's alone.
+
+    `is_reached`: as in `Purged`. `roots`: those of the catalog when the object was dropped, else it is those of now.
+    """
+    is_free = place is not None and await work.apart(lambda _: is_empty(key, place, is_reached=is_reached, roots=roots))
+    await work.submit(lambda tx: tx.places.purged(key, catalog_id=catalog, whole=is_free))
+
+
+def is_empty(location: str, place: Place, *, is_reached: bool = False, roots: Sequence[str] = ()) -> bool:
+    """Say whether surely no file is at or below a location; blocks.
+
+    `False` for one that its catalog does not cover any more, and on a disk where the root that covers it is away or empty: it
+    may be that it is not mounted. Raises StorageFailed, Unavailable.
+    """
+    covering = [root for root in (roots or place.roots) if is_within(location, [root])]
+    if not covering or not place.allowed.covers(location):
+        return False
+    if is_local(location) and not is_reached and not any(map(_is_mounted, covering)):
+        return False
+    place.allowed.check_use(place.catalog.properties)
+    # The register spells percent signs out, and files may lie under either spelling.
+    scheme, mark, path = location.partition("://")
+    spellings = {location, f"{scheme}{mark}{quote(path, safe=_UNQUOTED)}"}
+    return all(store_for(each, place.catalog.properties).is_empty(each) for each in spellings)
+
+
+def _is_mounted(root: str) -> bool:
+    try:
+        with os.scandir(path_of(root)) as found:
+            return any(found)
+    except OSError:
+        return False
+
+
+class Purge:
+    """One purge under way: where it may delete, and what it has done."""
+
+    def __init__(
+        self,
+        payload: PurgePayload,
+        properties: Mapping[str, str],
+        *,
+        rivals: Sequence[str],
+        allowed: Allowed,
+        data_paths: tuple[str, ...] = (),
+    ) -> None:
+        self.payload = payload
+        self.allowed = allowed
+        self.roots = allowed.narrowed(payload.roots)
+        self.properties = properties
+        self.rivals = rivals
+        self.location = payload.location
+        self.data_paths = data_paths
+        """Other places of the table, in which it alone has files."""
+        self.deleted = 0
+        self.kept: dict[str, None] = {}
+        self.kept_count = 0
+        self._directories: dict[str, bool] = {}
+
+    def run(self, beat: Callable[[int], None]) -> Purged:
+        """Delete the table's files. Blocks; `beat` is called now and then, with the count."""
+        self.allowed.check_use(self.properties)
+        at = self.location
+        is_there = at is not None and is_local(at) and Path(path_of(at)).is_dir()
+        for location in self._files():
+            if self._is_own(location):
+                store_for(location, self.properties).delete(location)
+                self.deleted += 1
+                fault_point(PURGE_POINT)
+            else:
+                self._keep(location)
+            if (self.deleted + self.kept_count) % FILES_PER_BEAT == 0:
+                beat(self.deleted)
+        if self.location is not None and is_local(self.location) and self._is_own(f"{self.location}/metadata"):
+            sweep_empty(self.location, lambda: beat(self.deleted))
+        for each in self.data_paths:
+            if is_local(each) and self._is_own(f"{each}/data"):
+                sweep_empty(each, lambda: beat(self.deleted))
+        return Purged(self.deleted, self.kept_count, tuple(self.kept), is_there or self.deleted > 0)
+
+    def _is_own(self, location: str) -> bool:
+        if self.rivals or self.location is None or not self.allowed.covers(location):
+            return False
+        own = next((each for each in (self.location, *self.data_paths) if lies_in(location, each, self.roots)), None)
+        if own is None:
+            return False
+        return not is_local(location) or self._leads_nowhere_else(location.rpartition("/")[0], own)
+
+    def _leads_nowhere_else(self, directory: str, own: str) -> bool:
+        """Say whether a local directory is still the table's own when links are followed."""
+        known = self._directories.get(directory)
+        if known is None:
+            home = real(own)
+            inside = is_within(home, [real(root) for root in self.roots if is_local(root)])
+            known = self._directories[directory] = inside and is_within(real(directory), [home])
+        return known
+
+    def _keep(self, location: str) -> None:
+        self.kept_count += 1
+        if len(self.kept) < KEPT_NAMED:
+            self.kept[location[:1000]] = None
+
+    def _read(self, location: str, bytes_max: int) -> bytes | None:
+        """Read one of the table's own files; None when it is gone."""
+        try:
+            return store_for(location, self.properties).read(location, bytes_max=bytes_max)
+        except MissingFile:
+            return None
+
+    def _files(self) -> Iterator[str]:
+        """List a table's files, each before the one that lists it."""
+        place = self.payload.metadata_location
+        data = self._read(place, METADATA_BYTES_MAX) if is_within(place, self.roots) else None
+        if data is None:
+            return
+        metadata = iceberg_metadata.decode(data)
+        if self.location is None:
+            self.location = str(metadata.get("location"))
+        keeps_data = (iceberg_metadata.property_of(metadata, "gc.enabled") or "true").lower() == "false"
+        seen: set[str] = set()
+        for snapshot in iceberg_metadata.rows(metadata, "snapshots"):
+            yield from self._of_snapshot(snapshot, seen, keeps_data=keeps_data)
+        for key in ("statistics", "partition-statistics"):
+            yield from _texts(iceberg_metadata.rows(metadata, key), "statistics-path")
+        yield from _texts(iceberg_metadata.rows(metadata, "metadata-log"), "metadata-file")
+        yield place
+
+    def _of_snapshot(self, snapshot: Json, seen: set[str], *, keeps_data: bool) -> Iterator[str]:
+        """List a snapshot's files; a manifest that several snapshots share is read once."""
+        listed = snapshot.get("manifest-list")
+        if isinstance(listed, str):
+            manifests = self._avro(listed, "manifest_path")
+        else:
+            manifests = (
+                each for each in cast("list[object]", snapshot.get("manifests") or []) if isinstance(each, str)
+            )
+        for manifest in manifests:
+            if manifest in seen:
+                continue
+            seen.add(manifest)
+            if not keeps_data:
+                yield from self._avro(manifest, "data_file", "file_path")
+            yield manifest
+        if isinstance(listed, str):
+            yield listed
+
+    def _avro(self, location: str, *path: str) -> Iterator[str]:
+        """Read a text of each row of one of the table's own Avro files; one that is gone has none, nor has one that is not ours.
+
+        Raises Unreadable when it is none, or takes more than it may: then nobody can tell which files it lists.
+        """
+        data = self._read(location, MANIFEST_BYTES_MAX) if self._is_own(location) else None
+        if data is None:
+            return
+        try:
+            yield from texts_of(data, *path)
+        except BadAvro as error:
+            raise Unreadable(f"File {location} is no Avro file that can be read: {error}", location=location) from error
+
+
+def _texts(rows: Iterable[object], key: str) -> Iterator[str]:
+    for row in rows:
+        found = row.get(key) if isinstance(row, dict) else None
+        if isinstance(found, str):
+            yield found
+
+
+def lies_in(location: str, own: str, roots: Sequence[str]) -> bool:
+    """Say whether a file is below a table's own location (not the location itself), and within the roots."""
+    return is_within(location, [own]) and is_within(location, roots) and not is_within(own, [location])

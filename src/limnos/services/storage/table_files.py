@@ -1,0 +1,88 @@
+"""Files that a table names, looked at within bounds: manifest lists and manifests read, the length of each file asked for.
+
+May import the rooms below and `formats.iceberg`. Knows no wire format. Nothing is opened or looked for but what lies in the table's own
+places (its location, earlier locations, and data paths): whoever may write a manifest must not learn from it what lies elsewhere.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from limnos.files import place_key
+from limnos.formats.iceberg.file_lists import FilePage, ListedManifest, page_request
+from limnos.model.errors import BadRequest, MissingFile, OutsideRoots
+from limnos.store.places import own_places_read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.model.entities import Document
+    from limnos.services.request.context import Context
+    from limnos.services.request.places import Place
+
+T = TypeVar("T")
+MANIFEST_BYTES_MAX: Final = 64 << 20
+"""Of a manifest list or manifest that a check of a table reads."""
+
+
+class TableFiles:
+    """Files of one table."""
+
+    def __init__(
+        self, ctx: Context, place: Place, *, places: Iterable[str], bytes_max: int = MANIFEST_BYTES_MAX
+    ) -> None:
+        self._files, self._chores = ctx.services.files, ctx.services.chores
+        self._place, self._bytes_max = place, bytes_max
+        self._places = tuple(dict.fromkeys(places))
+        self._keys = tuple([f"{place_key(each)}/" for each in self._places])
+
+    def covers(self, location: str) -> bool:
+        """Say whether a file lies in the table's places, and where the server may look."""
+        try:
+            return place_key(location).startswith(self._keys) and self._place.allowed.covers(location)
+        except BadRequest:
+            return False
+
+    async def manifests(self, location: str) -> tuple[tuple[ListedManifest, ...], int]:
+        """Read a manifest list; returns its length as well. Raises MissingFile, OutsideRoots, TooLarge, InvalidTable."""
+        data = await self._read(location)
+        (found,) = await self._chores.do("iceberg-manifests", data)
+        return msgspec.json.decode(found, type=tuple[ListedManifest, ...]), len(data)
+
+    async def page(self, location: str, *, only_added: bool, skip: int, limit: int) -> tuple[FilePage, int]:
+        """Read some files of a manifest; returns the manifest's length as well. Raises as `manifests` does."""
+        data = await self._read(location)
+        asked = page_request(only_added=only_added, skip=skip, limit=limit)
+        (found,) = await self._chores.do("iceberg-files", data, asked)
+        return msgspec.json.decode(found, type=FilePage), len(data)
+
+    async def size(self, location: str) -> int | None:
+        """Return the length of a file; None when it is not there. Raises OutsideRoots."""
+        if not self.covers(location):
+            raise _outside(location)
+        return await self._files.size(location, self._place.catalog.properties, roots=self._places)
+
+    async def _read(self, location: str) -> bytes:
+        if not self.covers(location):
+            raise _outside(location)
+        try:
+            return await self._files.read_within(
+                location, self._place.catalog.properties, self._places, bytes_max=self._bytes_max
+            )
+        except MissingFile as error:
+            if "leads_to" in error.context:
+                raise _outside(location) from error
+            raise
+
+
+def _outside(location: str) -> OutsideRoots:
+    return OutsideRoots(f"File {location} lies outside of the table's location and data paths")
+
+
+async def own_places(ctx: Context, document: Document) -> tuple[str, ...]:
+    """Return the places of a table: its location, and what the register of places has of it."""
+    found = await ctx.look_up(partial(own_places_read, document.node_id))
+    return (document.location, *[each.location for each in found if not each.claim.is_conflicting])

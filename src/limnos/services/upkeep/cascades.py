@@ -1,0 +1,91 @@
+"""Dropping a schema with its content, in catalogs of filesets, of models and of Lance tables.
+
+May import the rooms below. Knows no wire format. Whoever may drop a namespace owns it, or what it lies in, and by the policy may drop each object
+in it, so one decision is enough. Each object is dropped as it is alone: into the trash, with its location, files and changes; one that is
+protected, or of another kind, refuses the whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import BadRequest, NotEmpty
+from limnos.model.kinds import FILESET_PROVIDER, GENERIC_PROVIDER, MODEL_PROVIDER, Kind
+from limnos.names.iceberg import render
+from limnos.services.catalog.filesets import fileset_bury
+from limnos.services.catalog.namespaces import namespace_find
+from limnos.services.lance.tables import lance_bury
+from limnos.services.request.table_formats import LANCE
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene, Scope
+    from limnos.store.tx import Tx
+
+CASCADING: Final = frozenset({FILESET_PROVIDER, MODEL_PROVIDER, GENERIC_PROVIDER})
+"""Providers whose schemas Gravitino drops with their content, of those that keep it in the tree."""
+OBJECTS_MAX: Final = 10_000
+"""Objects that one request drops."""
+
+
+class NamespaceDropAll(msgspec.Struct, frozen=True):
+    """Drop a namespace with its content; each object can be brought back for `keep_ms`."""
+
+    namespace: Node
+    keep_ms: int
+    levels: Levels
+
+
+async def namespace_drop_all(ctx: Context, scope: Scope, *, levels: Levels) -> None:
+    """Drop a namespace with its content.
+
+    Raises NotFound, Forbidden, Protected (the namespace or an object in it), BadRequest (a provider that does not cascade, more than
+    OBJECTS_MAX objects), NotEmpty (an object of a kind that its own protocol drops).
+    """
+
+    def decide(scene: Scene) -> Permit[NamespaceDropAll]:
+        node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_DROP)
+        provider = scene.catalog_record.provider
+        if provider not in CASCADING:
+            raise BadRequest(
+                f"Parameter cascade is not supported by catalogs of provider {provider}, so nothing was dropped:"
+                " drop what is in the schema first, then the schema itself"
+            )
+        return scene.permit(NamespaceDropAll(node, scene.defaults.keep_dropped_ms, levels), decision)
+
+    await ctx.write(scope, decide, namespace_delete_all)
+    ctx.services.wake_worker()
+
+
+def namespace_delete_all(tx: Tx, permit: Permit[NamespaceDropAll]) -> None:
+    """Drop the content, the deepest first, then the namespace."""
+    command = permit.command
+    held = tx.nodes.confirm(command.namespace)
+    below = tx.nodes.below(held.id, limit=OBJECTS_MAX + 1)
+    if len(below) > OBJECTS_MAX:
+        raise BadRequest(
+            f"More than {OBJECTS_MAX} objects lie in schema {render(command.levels)}: drop some of them first"
+        )
+    for each in below:
+        _drop(tx, each, keep_ms=command.keep_ms)
+    tx.nodes.drop(held, keep_ms=command.keep_ms)
+
+
+def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:
+    if node.kind is Kind.FILESET:
+        fileset_bury(tx, node, keep_ms=keep_ms)
+    elif node.format == LANCE:
+        lance_bury(tx, node, keep_ms=keep_ms, purges=True)
+    elif node.kind in (Kind.NAMESPACE, Kind.MODEL, Kind.FUNCTION):
+        tx.nodes.drop(node, keep_ms=keep_ms)
+    else:
+        raise NotEmpty(
+            f"{node.kind.word.replace('_', ' ').capitalize()} {node.name} is in the schema: drop it first",
+            kind="namespace",
+        )

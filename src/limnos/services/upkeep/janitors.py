@@ -1,0 +1,283 @@
+"""The janitor: takes away metadata files that this server wrote and nobody points to, and directories that are left empty.
+
+May import the rooms below. A process that is killed between writing a metadata file and committing it leaves such a file. Only
+what is surely one goes, and only on local disks:
+
+- the name is of our pattern, and its UUID's time lies within the watch: after this store began to watch (or was restored: what
+  a younger state knew is not taken for garbage), and longer ago than the grace time;
+- beside a live table: another file that its document names has the same version, so this one lost, or was never committed.
+  Files that merely fell off the log stay: they were committed once;
+- where no table is: the directory lies directly in a catalog's warehouse, its name is a UUID of ours within the watch, and it
+  holds nothing but a table's very first metadata file, or nothing; no task is to purge it. The warehouse must be marked as
+  this store's, for two servers could share one.
+
+What killed writers left in Lance tables goes in the same round (`services.lance.debris`), by rules of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from limnos.files import is_local, path_of
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.services.lance.debris import debris_run
+from limnos.services.lance.purges import LancePurgePayload
+from limnos.services.lance.tables import LANCE_PURGE
+from limnos.services.storage.place_claims import rivals_of
+from limnos.services.storage.purges import PURGE, PurgePayload
+from limnos.store.nodes import catalogs_read
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Document
+    from limnos.services.storage.work import Beat, Work
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.janitor")
+JANITOR = "janitor"
+PAGE = 200
+EVERY_S = 86_400.0
+GRACE_MS = 7 * 86_400_000
+MARK = ".limnos-store"
+REMOVED = Counter(
+    "limnos_janitor_removed_total", "Orphaned metadata files and empty directories taken away.", ("what",)
+)
+_FILE = re.compile(
+    r"([0-9]{5,9})-([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(?:\.gz)?\.metadata\.json"
+)
+_DIRECTORY = re.compile("([0-9a-f]{12})7[0-9a-f]{19}")
+
+
+class JanitorPayload(msgspec.Struct):
+    """Since when this store watches, in which epoch of it, and its mark."""
+
+    since_ms: int = 0
+    epoch: int = 0
+    mark: str = ""
+
+
+class Watch(NamedTuple):
+    """Between which moments a file of ours may be an orphan, in ms since 1970."""
+
+    since_ms: int
+    until_ms: int
+
+    def covers(self, at_ms: int) -> bool:
+        """Say whether a moment lies within."""
+        return self.since_ms < at_ms < self.until_ms
+
+
+class Found(NamedTuple):
+    """What is to go: files, and directories that are, or become, empty."""
+
+    files: tuple[str, ...]
+    directories: tuple[str, ...]
+
+
+NOTHING = Found((), ())
+
+
+def version_within(name: str, watch: Watch) -> int | None:
+    """Return the version of a metadata file of ours that was made within the watch; None for every other name."""
+    match = _FILE.fullmatch(name)
+    if match is None or not watch.covers(int(match[2] + match[3], 16)):
+        return None
+    return int(match[1])
+
+
+def is_table_within(name: str, watch: Watch) -> bool:
+    """Say whether a directory's name is a UUID of ours that was drawn within the watch."""
+    match = _DIRECTORY.fullmatch(name)
+    return match is not None and watch.covers(int(match[1], 16))
+
+
+def losers(directory: str, document: Document, watch: Watch) -> list[str]:
+    """List the metadata files in a live table's directory that lost to another of the same version."""
+    metadata = iceberg_metadata.decode(document.body)
+    logged = [row.get("metadata-file") for row in iceberg_metadata.rows(metadata, "metadata-log")]
+    named = {str(each).rpartition("/")[2] for each in (document.metadata_location, *logged)}
+    versions = {iceberg_metadata.version_of(name) for name in named}
+    found = [name for name in _names(directory) if name not in named]
+    return [f"{directory}/{name}" for name in found if version_within(name, watch) in versions]
+
+
+def leftover(directory: str, watch: Watch) -> Found:
+    """Return what a create that failed has left in a directory; nothing when there is anything else in it."""
+    files, inner = [], []
+    for name in _names(directory):
+        path = f"{directory}/{name}"
+        if name not in ("data", "metadata") or Path(path).is_symlink() or not Path(path).is_dir():
+            return NOTHING
+        inner.append(path)
+        files += [f"{path}/{each}" for each in _names(path)]
+    if Path(directory).is_symlink() or not Path(directory).is_dir() or len(files) > 1:
+        return NOTHING
+    for path in files:
+        parent, _, name = path.rpartition("/")
+        if not parent.endswith("/metadata") or version_within(name, watch) != 0 or not Path(path).is_file():
+            return NOTHING
+    return Found(tuple(files), (*inner, directory))
+
+
+async def janitor_run(work: Work, payload: JanitorPayload, *, dry: bool = False) -> tuple[JanitorPayload, list[str]]:
+    """Take away what nobody points to; with `dry` only list it. Returns what to be told next time, and the paths."""
+    epoch = await work.submit(lambda tx: tx.epoch())
+    now_ms = time.time_ns() // 1_000_000
+    if payload.epoch != epoch:
+        return JanitorPayload(now_ms, epoch, payload.mark or os.urandom(16).hex()), []
+    sweep = _Sweep(work, payload, Watch(payload.since_ms, now_ms - GRACE_MS), dry=dry)
+    await sweep.tables()
+    await sweep.warehouses()
+    sweep.gone += await debris_run(work, now_ms=now_ms, dry=dry)
+    if sweep.gone and not dry:
+        log.info("orphans taken away", paths=len(sweep.gone), first=sweep.gone[:10])
+    return payload, sweep.gone
+
+
+class _Sweep:
+    """One round of the janitor, in pages: what the store says in a transaction, what the disk says in a thread."""
+
+    def __init__(self, work: Work, payload: JanitorPayload, watch: Watch, *, dry: bool) -> None:
+        self.work = work
+        self.mark = payload.mark
+        self.watch = watch
+        self.dry = dry
+        self.gone: list[str] = []
+
+    async def tables(self) -> None:
+        """Look beside every live table's metadata file."""
+        after = ""
+        while page := await self.work.submit(partial(_page, after)):
+            after = page[-1].location
+            here = [
+                one for one in page if one.current and is_local(one.current) and self.work.allowed.covers(one.location)
+            ]
+            for one in await self.work.apart(partial(_with_candidates, here, self.watch)):
+                document = await self.work.submit(partial(_document, one.node_id))
+                if document is not None:
+                    await self._take(await self.work.apart(partial(_losers_of, document, self.watch)))
+
+    async def warehouses(self) -> None:
+        """Look for what creates that failed left, in the warehouse of each catalog."""
+        pending = await self.work.submit(_pending)
+        for home in await self.work.submit(self._homes):
+            names = await self.work.apart(partial(_tables_within, home, self.watch))
+            if names and not await self.work.apart(partial(self._is_ours, home)):
+                log.warning("warehouse is marked by another store: leftovers stay", home=home, mark=MARK)
+                continue
+            for at in range(0, len(names), PAGE):
+                places = [f"file://{home}/{name}" for name in names[at : at + PAGE]]
+                free = await self.work.submit(partial(_free, [each for each in places if each not in pending]))
+                await self._take(await self.work.apart(partial(_leftovers, free, self.watch)))
+
+    def _homes(self, tx: Tx) -> list[str]:
+        places = [self.work.place(record, node_id) for node_id, record in catalogs_read(tx)]
+        return list(dict.fromkeys(path_of(each.home) for each in places if each.home and is_local(each.home)))
+
+    def _is_ours(self, home: str, _beat: Beat) -> bool:
+        """Say whether a warehouse has this store's mark; one without any gets it."""
+        with suppress(FileExistsError, FileNotFoundError):
+            if not self.dry:
+                with Path(home, MARK).open("x") as file:
+                    file.write(self.mark)
+        try:
+            return Path(home, MARK).read_text() == self.mark
+        except FileNotFoundError:
+            return self.dry
+        except (OSError, ValueError):
+            return False
+
+    async def _take(self, found: Found) -> None:
+        if self.dry:
+            self.gone += [*found.files, *found.directories]
+        elif found.files or found.directories:
+            self.gone += await self.work.apart(partial(_remove, found))
+
+
+class _Live(NamedTuple):
+    """A live table as a page has it."""
+
+    node_id: int
+    location: str
+    current: str
+
+
+def _page(after: str, tx: Tx) -> list[_Live]:
+    return [_Live(*row) for row in tx.documents.page(after, limit=PAGE)]
+
+
+def _document(node_id: int, tx: Tx) -> Document | None:
+    return tx.documents.read(node_id)
+
+
+def _free(places: list[str], tx: Tx) -> list[str]:
+    return [place for place in places if not rivals_of(tx, place)]
+
+
+def _pending(tx: Tx) -> set[str]:
+    """Return where purges are still to be done, or were given up."""
+    payloads = (msgspec.json.decode(text, type=PurgePayload) for text in tx.tasks.payloads(PURGE))
+    lance = (msgspec.json.decode(text, type=LancePurgePayload) for text in tx.tasks.payloads(LANCE_PURGE))
+    found = {payload.location for payload in payloads if payload.location is not None}
+    return found | {payload.location for payload in lance}
+
+
+def _with_candidates(page: list[_Live], watch: Watch, beat: Beat) -> list[_Live]:
+    """Return the tables whose documents are worth reading: some file in the directory may have lost."""
+    found = []
+    for count, one in enumerate(page):
+        beat(count)
+        directory, _, current = one.current.rpartition("/")
+        names = _names(path_of(directory))
+        if any(name != current and version_within(name, watch) is not None for name in names):
+            found.append(one)
+    return found
+
+
+def _losers_of(document: Document, watch: Watch, _beat: Beat) -> Found:
+    directory = path_of(document.metadata_location.rpartition("/")[0])
+    return Found(tuple(losers(directory, document, watch)), ())
+
+
+def _tables_within(home: str, watch: Watch, _beat: Beat) -> list[str]:
+    return [name for name in _names(home) if is_table_within(name, watch)]
+
+
+def _leftovers(places: list[str], watch: Watch, beat: Beat) -> Found:
+    files: list[str] = []
+    directories: list[str] = []
+    for count, place in enumerate(places):
+        beat(count)
+        found = leftover(path_of(place), watch)
+        files += found.files
+        directories += found.directories
+    return Found(tuple(files), tuple(directories))
+
+
+def _remove(found: Found, beat: Beat) -> list[str]:
+    gone = []
+    for count, (path, remove) in enumerate(
+        [*((each, os.unlink) for each in found.files), *((each, os.rmdir) for each in found.directories)]
+    ):
+        beat(count)
+        with suppress(OSError):  # gone, or somebody put something in
+            remove(path)
+            gone.append(path)
+            REMOVED["file" if remove is os.unlink else "directory",] += 1
+    return gone
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))  # noqa: PTH208 - names are all that is wanted
+    except OSError:
+        return []

@@ -1,0 +1,165 @@
+"""The keys under which secrets of catalogs and webhooks are sealed: which there are, and putting every secret under the newest one.
+
+May import the rooms below. Knows no wire format. A rotation seals one of them after the other, each in a transaction of its own: whoever is killed
+goes on by asking again, and what is under an older key stays readable meanwhile. Decision record 0099.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.errors import StateUnknown, Unavailable, Unsupported
+from limnos.model.sealed import keys_of
+from limnos.services.activity.webhooks import SECRET
+from limnos.services.identity.tokens import refuse_former
+from limnos.services.request.scene import Scope
+from limnos.services.request.sealing import Keys, is_plain
+from limnos.store.nodes import catalog_records_read
+from limnos.store.webhooks import webhook_secrets_read
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from limnos.model.permits import Permit
+    from limnos.model.records import CatalogRecord
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.storage")
+Sealing = TypeVar("Sealing", bound="SecretsSeal | WebhookSeal")
+
+
+class Held(NamedTuple):
+    """The keys of a server, oldest first, with how many catalogs and webhooks have secrets under each; and under none of them, or under none at all."""
+
+    names: tuple[str, ...]
+    current: str | None
+    makes: bool
+    catalogs: Mapping[str, int]
+    webhooks: Mapping[str, int]
+    lacking: tuple[str, ...]
+    plain: int
+
+
+class SecretsSeal(msgspec.Struct, frozen=True):
+    """Put a catalog's secrets under the newest key."""
+
+    catalog_id: int
+    metalake_id: int
+    keys: Keys
+
+
+class WebhookSeal(msgspec.Struct, frozen=True):
+    """Put a webhook's secret under the newest key."""
+
+    webhook_id: int
+    metalake_id: int
+    before: str
+    sealed: str
+
+
+def _require(scene: Scene) -> None:
+    scene.require(Action.KEYS_MANAGE, ())
+
+
+async def keys_list(ctx: Context) -> Held:
+    """Return the keys by their ids. Catalogs in the trash are not counted: they are sealed anew when they are written."""
+    await refuse_former(ctx)
+    await ctx.read(Scope(), _require)
+    return await keys_held(ctx)
+
+
+async def keys_held(ctx: Context) -> Held:
+    """Return what `keys_list` does, for the server itself, which tells at its start what it cannot open."""
+    catalogs = [record.properties for _, _, record in await ctx.look_up(catalog_records_read)]
+    webhooks = [secret for _, _, secret in await ctx.look_up(webhook_secrets_read)]
+    return _held(keys_of_server(ctx), catalogs, webhooks=webhooks)
+
+
+async def keys_rotate(ctx: Context) -> tuple[Held, int]:
+    """Make a further key where this server makes them, and put all secrets under the newest one; says of how many catalogs and webhooks.
+
+    Raises Unsupported without any key; StateUnknown where the store went away between two of them.
+    """
+    keys = keys_of_server(ctx)
+    await refuse_former(ctx)
+    await ctx.read(Scope(), _require)
+    found, webhooks = await ctx.look_up(catalog_records_read), await ctx.look_up(webhook_secrets_read)
+    made = keys.renew()
+    if keys.current is None:
+        raise Unsupported(
+            "This server has no key to seal secrets with: whoever runs it sets storage.key_file or storage.keys, the same on every node"
+        )
+    done, now, secrets = 0, [], []
+    try:
+        for catalog_id, metalake_id, record in found:
+            now.append(keys.sealed(record.properties))
+            if now[-1] != record.properties:
+                done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys), mutation=secrets_seal)
+        for webhook_id, metalake_id, before in webhooks:
+            secrets.append(keys.sealed_text(SECRET, before))
+            if secrets[-1] != before:
+                done += await _seal(
+                    ctx, WebhookSeal(webhook_id, metalake_id, before, secrets[-1]), mutation=webhook_seal
+                )
+    except Unavailable as error:
+        if not done:
+            raise
+        raise StateUnknown(
+            f"{done} secrets are under the newest key and others not yet: ask again, which goes on"
+        ) from error
+    log.info("secrets are under the newest key", key=keys.current, made=made, sealed=done)
+    # Nothing is asked of the store after the last commit: what was done is told.
+    return _held(keys, now, webhooks=secrets), done
+
+
+def keys_of_server(ctx: Context) -> Keys:
+    """Return the keys of this server."""
+    return ctx.services.defaults.storages.keys
+
+
+async def _seal(ctx: Context, command: Sealing, *, mutation: Callable[[Tx, Permit[Sealing]], bool]) -> bool:
+    def decide(scene: Scene) -> Permit[Sealing]:
+        return scene.permit(command, scene.require(Action.KEYS_MANAGE, ()), zone=command.metalake_id)
+
+    return await ctx.write(Scope(), decide, mutation)
+
+
+def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
+    """Seal what the record holds now; says whether that changed it. A catalog that was dropped meanwhile keeps what it has."""
+    command = permit.command
+    node = tx.nodes.live(command.catalog_id)
+    if node is None:
+        return False
+    record = cast("CatalogRecord", node.record)
+    sealed = command.keys.sealed(record.properties)
+    if sealed == record.properties:
+        return False
+    tx.nodes.write_record(node, replace(record, properties=sealed))
+    return True
+
+
+def webhook_seal(tx: Tx, permit: Permit[WebhookSeal]) -> bool:
+    """Keep a webhook's secret under the newest key; says whether it was still kept as it was read."""
+    command = permit.command
+    return tx.webhooks.seal(command.webhook_id, before=command.before, sealed=command.sealed)
+
+
+def _held(keys: Keys, catalogs: Sequence[Mapping[str, str]], *, webhooks: Sequence[str]) -> Held:
+    counts: Counter[str] = Counter()
+    sent: Counter[str] = Counter(name for secret in webhooks for name in keys_of(secret))
+    plain = sum(is_plain(SECRET, secret) for secret in webhooks)
+    for properties in catalogs:
+        counts.update(frozenset[str]().union(*map(keys_of, properties.values())))
+        plain += any(is_plain(name, value) for name, value in properties.items())
+    names = keys.names
+    return Held(
+        names, keys.current, keys.makes, counts, sent, tuple(sorted({*counts, *sent} - {*names})), plain,
+    )  # fmt: skip

@@ -1,0 +1,299 @@
+"""Credentials for the files of one table, given out to whom the table is open: asked of STS, kept while they last.
+
+May import the rooms below, and `sources` for who asks STS. Knows no wire format. Whether the caller may read or write decides what is asked for, and
+is looked at once more when an answer has been waited for. Who may alter the catalog sets which role is taken on; without one nothing is given
+out. Decision record 0059.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from limnos.access.actions import Action
+from limnos.files import Shares, is_within, normalise, parse, place_key
+from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
+from limnos.model.kinds import Kind
+from limnos.model.places import ROOTS
+from limnos.services.catalog.filesets import location_name
+from limnos.services.federation.shadows import seen
+from limnos.services.lookup.objects import codec_of, target_require
+from limnos.services.request.places import place_of
+from limnos.services.request.shared import Part
+from limnos.services.request.table_formats import ICEBERG, LANCE, is_sourced
+from limnos.sources.credentials import Rights
+from limnos.sources.vending import SWITCHES, Given, Giver, giver_of
+from limnos.store.places import rivals_read
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from limnos.model.decisions import Chain
+    from limnos.model.entities import Node
+    from limnos.model.records import FilesetRecord
+    from limnos.names.path import Levels
+    from limnos.services.governance.attachments import On
+    from limnos.services.request.context import Context
+    from limnos.services.request.places import Place
+    from limnos.services.request.scene import Scene, Scope
+    from limnos.store.interface import Time
+
+log = get_logger("limnos.credentials")
+KEPT_MAX: Final = 10_000
+USABLE_MS: Final = 60_000
+"""Credentials that end sooner are given to nobody."""
+BOTH: Final = Rights(reads=True, writes=True)
+OPEN_TO_WRITERS: Final[Mapping[str, tuple[str, ...]]] = {
+    ICEBERG: ("metadata",),
+    LANCE: ("_versions", "_transactions", "_refs", "tree/*/_versions", "tree/*/_transactions"),
+}
+"""What of a table its writers must read, and which holds no rows."""
+GIVEN = Counter("limnos_table_credentials_total", "Credentials for tables' files, by outcome.", ("outcome",))
+
+
+class Wanted(NamedTuple):
+    """Who gives out credentials, narrowed to what opens one place; equal ones get the same credentials."""
+
+    giver: Giver
+    policy: str
+
+
+class Vended(NamedTuple):
+    """Credentials for a table's place, and the properties of its catalog, which say how its store is reached."""
+
+    credentials: Given
+    location: str
+    rights: Rights
+    properties: Mapping[str, str]
+
+    @property
+    def mark(self) -> str:
+        """What tells these credentials from others for the same table."""
+        rights = ("r" if self.rights.reads else "") + ("w" if self.rights.writes else "")
+        return f"{rights}{self.credentials.expires_ms}"
+
+
+class Vendor:
+    """Asks STS, each question once at a time, and keeps what it was given for half of its life."""
+
+    def __init__(
+        self, *, timeout_s: float, time: Time, ask: Callable[[Giver, str], Given] = lambda giver, policy: giver.ask(policy)
+    ) -> None:  # fmt: skip
+        self._shares = Shares(timeout_s=timeout_s)
+        self._time = time
+        self._ask = ask
+        self._kept: dict[Wanted, Given] = {}
+        self._asked: dict[Wanted, asyncio.Task[Given]] = {}
+        self._wanted: dict[tuple[str, Rights, str], tuple[Place, Wanted | None]] = {}
+
+    def wanted(self, opened: Opened) -> Wanted | None:
+        """Return what is asked for a table's files: worked out once for as long as its catalog's place is the same. Raises as `wanted_of` does."""
+        key = (opened.location, opened.rights, opened.table_format)
+        found = self._wanted.get(key)
+        if found is None or found[0] is not opened.place:
+            if len(self._wanted) >= KEPT_MAX:
+                self._wanted.clear()
+            found = self._wanted[key] = (opened.place, _wanted(opened))
+        return found[1]
+
+    def kept(self, wanted: Wanted, *, at_least_ms: int | None = None) -> Given | None:
+        """Return credentials that have at least half of their life before them, or so much time."""
+        found = self._kept.get(wanted)
+        least = wanted.giver.life_s * 500 if at_least_ms is None else at_least_ms
+        if found is None or found.expires_ms - self._time.now_ms() < least:
+            return None
+        return found
+
+    async def given(self, wanted: Wanted) -> Given:
+        """Return credentials: those that are kept, else new ones. While STS is away older ones do as long as they last.
+
+        Raises Unavailable, StorageFailed, Unsupported.
+        """
+        found = self.kept(wanted)
+        if found is not None:
+            GIVEN["kept",] += 1
+            return found
+        try:
+            return await self._new(wanted)
+        except LimnosError as error:
+            GIVEN["refused",] += 1
+            log.warning("no credentials for a table", role=wanted.giver.name, error=error.message, **error.context)
+            older = self.kept(wanted, at_least_ms=USABLE_MS) if isinstance(error, Unavailable) else None
+            if older is None:
+                raise
+            return older
+
+    async def _new(self, wanted: Wanted) -> Given:
+        if asyncio.current_task() is None:
+            await asyncio.sleep(0)  # a request that was begun outside of a task goes on in one
+        task = self._asked.get(wanted)
+        if task is None:
+            task = self._asked[wanted] = asyncio.create_task(self._fetched(wanted))
+            task.add_done_callback(partial(self._done, wanted))
+        return await asyncio.shield(task)
+
+    async def _fetched(self, wanted: Wanted) -> Given:
+        giver = wanted.giver
+        try:
+            found = await self._shares.run((giver.endpoint, giver.name), partial(self._ask, giver, wanted.policy))
+        except Unavailable as error:
+            if error.context:
+                raise
+            raise Unavailable(  # the threads are stuck, or it took too long
+                "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or "
+                "ask for the table without credentials", retry_after_s=5,
+            ) from error  # fmt: skip
+        if found.expires_ms - self._time.now_ms() < USABLE_MS:
+            raise StorageFailed(
+                "The catalog's token service gives credentials that end at once: have its clock looked at"
+            )
+        self._keep(wanted, found)
+        GIVEN["new",] += 1
+        return found
+
+    def _keep(self, wanted: Wanted, found: Given) -> None:
+        self._kept.pop(wanted, None)
+        if len(self._kept) >= KEPT_MAX:
+            now_ms = self._time.now_ms()
+            self._kept = {each: held for each, held in self._kept.items() if held.expires_ms > now_ms}
+            while len(self._kept) >= KEPT_MAX:
+                del self._kept[next(iter(self._kept))]
+        self._kept[wanted] = found
+
+    def _done(self, wanted: Wanted, task: asyncio.Task[Given]) -> None:
+        self._asked.pop(wanted, None)
+        if not task.cancelled():
+            task.exception()  # whoever waited has it; if nobody did, nobody needs it
+
+    def close(self) -> None:
+        """Ask no more."""
+        for task in tuple(self._asked.values()):
+            task.cancel()
+
+
+class Opened(NamedTuple):
+    """A table as far as its files are open to the caller."""
+
+    location: str
+    rights: Rights
+    place: Place
+    table_format: str
+
+
+def vends(properties: Mapping[str, str]) -> bool:
+    """Say whether a catalog gives out credentials at all. Properties that can't be right give out none."""
+    try:
+        return any(giver_of(properties, scheme) is not None for scheme in SWITCHES)
+    except BadRequest:
+        return False
+
+
+async def table_credentials(ctx: Context, scope: Scope, *, levels: Levels) -> Vended | None:
+    """Return credentials for a table's files, as far as the caller may read or write them by a right of their own; None where none are given out.
+
+    Raises Unavailable, StorageFailed where STS does not answer or refuses.
+    """
+
+    def look(scene: Scene) -> Opened | None:
+        node, chain = scene.find(levels, Kind.TABLE)
+        return None if node is None else _table_open(scene, node, chain=chain)
+
+    return await _vended(ctx, scope, look=look)
+
+
+async def object_credentials(ctx: Context, on: On, *, location: str | None) -> Vended | None:
+    """Return credentials for a table's or fileset's files, as far as the caller may read or write them; None for all other objects that one may know of.
+
+    `location` names one of a fileset's. Raises NotFound, Forbidden, and as `table_credentials` does.
+    """
+
+    def look(scene: Scene) -> Opened | None:
+        scene.require_in_metalake_use()
+        target = target_require(scene, on.kind, on.full_name, codec_of(scene), Action.METADATA_LOAD)
+        if target.node is None or on.kind not in (Kind.TABLE, Kind.FILESET):
+            return None
+        opens = _table_open if on.kind is Kind.TABLE else partial(_fileset_open, location=location)
+        return opens(scene, target.node, chain=target.chain)
+
+    opens = await seen(ctx, on.scope, reader=lambda scene: look(scene) is not None, otherwise=lambda *_: False)
+    return await _vended(ctx, on.scope, look=look) if opens else None
+
+
+async def _vended(ctx: Context, scope: Scope, *, look: Callable[[Scene], Opened | None]) -> Vended | None:
+    waited: tuple[Wanted, Given] | None = None
+    while True:
+        seen = await ctx.read(scope, look)
+        wanted = None if seen is None else VENDOR.of(ctx.services).wanted(seen)
+        if seen is None or wanted is None:
+            return None
+        found = VENDOR.of(ctx.services).kept(wanted)
+        if found is None and waited is not None and waited[0] == wanted:
+            found = waited[1]
+        if found is not None:
+            return Vended(found, seen.location, seen.rights, seen.place.catalog.properties)
+        waited = wanted, await VENDOR.of(ctx.services).given(wanted)  # then the rights are looked at again
+
+
+def _fileset_open(scene: Scene, node: Node, *, chain: Chain, location: str | None) -> Opened | None:
+    """Return one of a fileset's places and what the caller may do there; None where nothing is given out, or it has no such place."""
+    record = cast("FilesetRecord", node.record)
+    found = record.locations.get(location_name(record, location))
+    if found is None or not vends(place_of(scene).catalog.properties):
+        return None
+    scene.defaults.place_conflicts.refuse(node.id, what="fileset")
+    reads, writes = (scene.decide(action, chain).allowed for action in (Action.FILESET_READ, Action.FILESET_ALTER))
+    return Opened(found, Rights(reads, writes), place_of(scene), "")
+
+
+def _table_open(scene: Scene, node: Node, *, chain: Chain) -> Opened | None:
+    return open_to(scene, node, chain=chain, gives=vends)
+
+
+def open_to(scene: Scene, node: Node, *, chain: Chain, gives: Callable[[Mapping[str, str]], bool]) -> Opened | None:
+    """Return a table's place and what the caller may do there; None where its catalog's properties give nothing out."""
+    if node.kind is not Kind.TABLE or is_sourced(scene) or not gives(place_of(scene).catalog.properties):
+        return None
+    scene.defaults.place_conflicts.refuse(node.id, what="table")
+    reads, writes = (scene.decide(action, chain).allowed for action in (Action.TABLE_READ, Action.TABLE_COMMIT))
+    return Opened(scene.document(node.id).location, Rights(reads, writes), place_of(scene), node.format or ICEBERG)
+
+
+def _wanted(seen: Opened) -> Wanted | None:
+    open_to_writers = OPEN_TO_WRITERS.get(seen.table_format, ())
+    return wanted_of(seen.place, seen.location, rights=seen.rights, open_to_writers=open_to_writers)
+
+
+def wanted_of(place: Place, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> Wanted | None:
+    """Return what is asked of STS; None for a place that the catalog may not use any more, or that no policy can name."""
+    properties = place.catalog.properties
+    giver = giver_of(properties, parse(location).scheme)
+    if giver is None or not is_within(location, place.roots):
+        return None
+    place.allowed.check_use(properties)
+    policy = giver.policy_of(normalise(location), rights=rights, open_to_writers=open_to_writers)
+    return None if policy is None else Wanted(giver, policy)
+
+
+async def new_table_credentials(
+    ctx: Context, location: str, *, place: Place, table_format: str, unless_claimed: bool = False
+) -> Vended | None:
+    """Return credentials for the place of a table that is about to be made by the caller, who will own it.
+
+    Asked for before the table is made, so that nothing is made when STS does not answer. `unless_claimed`: they are handed out before it is there, so
+    no other table may lie there, above or below. Raises as `table_credentials` does.
+    """
+    wanted = None if not vends(place.catalog.properties) else _wanted(Opened(location, BOTH, place, table_format))
+    if wanted is None:
+        return None
+    normal = normalise(location)
+    if unless_claimed:
+        near = await ctx.look_up(partial(rivals_read, place_key(normal)))
+        if any(each.claim.kind not in ROOTS for each in near):
+            return None
+    return Vended(await VENDOR.of(ctx.services).given(wanted), normal, BOTH, place.catalog.properties)
+
+
+VENDOR: Part[Vendor] = Part("vendor", lambda services: Vendor(timeout_s=20.0, time=services.store.time))

@@ -1,0 +1,149 @@
+"""Remote signing: a request to the object store is signed for whom the table is open, if it touches that table's files alone.
+
+May import the rooms below, and `sources` for what a request touches and its signature. Knows no wire format. Rights are decided at every request; nothing is kept. A
+catalog with a role has its requests signed by credentials of that table's place, so that the store would refuse what was misread here. Decision
+record 0059.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.files import check_size, is_within, normalise, parse, run_apart
+from limnos.model.errors import BadRequest, Forbidden, LimnosError
+from limnos.model.kinds import Kind
+from limnos.services.catalog.tables import table_load
+from limnos.services.request.places import place_of
+from limnos.services.request.table_formats import ICEBERG
+from limnos.services.vending.credentials import OPEN_TO_WRITERS, VENDOR, open_to, vends, wanted_of
+from limnos.sources.credentials import KEY_ID, REGION, SECRET, TOKEN, Credentials, stated
+from limnos.sources.signing import BUCKET, LIST, READ, WRITE, StoreKeys, environment_keys, signed, touched
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.model.records import CatalogRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.scene import Scene, Scope
+    from limnos.services.vending.credentials import Opened
+    from limnos.sources.signing import Asked, Touched
+
+SIGNS: Final = ("s3.remote-signing-enabled", "s3-remote-signing-enabled")
+"""The property of a catalog that lets clients have requests signed."""
+SIGNED = Counter(
+    "limnos_signed_requests_total", "Requests to object stores that clients had signed, by outcome.", ("outcome",)
+)
+
+
+class Signing(NamedTuple):
+    """That a table's requests are signed, and the properties of its catalog, which say how its store is reached."""
+
+    properties: Mapping[str, str]
+
+
+def signs(properties: Mapping[str, str]) -> bool:
+    """Say whether a catalog lets clients have requests signed at all."""
+    return (stated(properties, SIGNS) or "").lower() == "true"
+
+
+def catalog_signs(ctx: Context, catalog: CatalogRecord) -> bool:
+    """Say the same of a catalog as it is stored."""
+    return signs(ctx.services.defaults.storages.stated(catalog.properties))
+
+
+async def table_signing(ctx: Context, scope: Scope, *, levels: Levels) -> Signing | None:
+    """Say whether requests to a table's files are signed for the caller; None where they are not."""
+
+    def look(scene: Scene) -> Signing | None:
+        node, chain = scene.find(levels, Kind.TABLE)
+        opened = None if node is None else open_to(scene, node, chain=chain, gives=signs)
+        if (
+            opened is None
+            or not opened.location.startswith("s3://")
+            or not (opened.rights.reads or opened.rights.writes)
+        ):
+            return None
+        return Signing(opened.place.catalog.properties)
+
+    return await ctx.read(scope, look)
+
+
+async def request_sign(ctx: Context, scope: Scope, *, levels: Levels, asked: Asked) -> dict[str, list[str]]:
+    """Return the headers of a request with its signature.
+
+    Raises NotFound and Forbidden as loading the table does; Forbidden for what lies elsewhere, or may not be done; BadRequest for a catalog that
+    signs nothing, or a request that is none; Unavailable, StorageFailed as `table_credentials` does.
+    """
+
+    def look(scene: Scene) -> Opened:
+        table_load(scene, levels[:-1], levels[-1])
+        place = place_of(scene)
+        if not signs(place.catalog.properties):
+            raise BadRequest(f"Catalog {scene.catalog.name} signs no requests: its owner sets '{SIGNS[0]}' to true")
+        node, chain = scene.find(levels, Kind.TABLE)
+        opened = None if node is None else open_to(scene, node, chain=chain, gives=signs)
+        if opened is None or not is_within(opened.location, place.roots):
+            raise Forbidden("The table's files are not where its catalog may have files: ask its owner")
+        _check(opened, touched(asked, place.catalog.properties, check=parse))
+        place.allowed.check_use(place.catalog.properties)
+        return opened
+
+    try:
+        opened = await ctx.read(scope, look)
+        keys = await _keys_for(ctx, opened)
+        if vends(opened.place.catalog.properties):
+            await ctx.read(scope, look)  # asking STS may have taken a while
+    except LimnosError:
+        SIGNED["refused",] += 1
+        raise
+    SIGNED["signed",] += 1
+    return signed(asked, keys, region=stated(opened.place.catalog.properties, REGION) or asked.region)
+
+
+def _check(opened: Opened, found: list[Touched]) -> None:
+    """Refuse what lies elsewhere, or may not be done. Raises Forbidden."""
+    below = f"{normalise(opened.location)}/"
+    for each in found:
+        if each.how == BUCKET:
+            if not below.startswith(f"{each.location}/"):
+                raise Forbidden(
+                    f"{each.location[:300]} is not the table's bucket: requests are signed for that one alone"
+                )
+            if not (opened.rights.reads or opened.rights.writes):
+                raise Forbidden("To ask where a table's bucket is needs SELECT_TABLE or MODIFY_TABLE on it")
+            continue
+        if not each.location.startswith(below):
+            raise Forbidden(
+                f"{each.location[:300]} is not below the table's location: requests are signed for its own files alone"
+            )
+        if each.how == WRITE:
+            check_size(each.location)
+            if not opened.rights.writes:
+                raise Forbidden("To write a table's files needs MODIFY_TABLE on it")
+        elif not opened.rights.reads and not (
+            opened.rights.writes
+            and (each.how == LIST or (each.how == READ and _is_open_to_writers(each.location.removeprefix(below))))
+        ):
+            raise Forbidden("To read a table's files needs SELECT_TABLE on it")
+
+
+def _is_open_to_writers(name: str) -> bool:
+    return name.startswith(tuple(f"{each}/" for each in OPEN_TO_WRITERS[ICEBERG]))
+
+
+async def _keys_for(ctx: Context, opened: Opened) -> StoreKeys:
+    properties = opened.place.catalog.properties
+    if vends(properties):
+        wanted = wanted_of(
+            opened.place, opened.location, rights=opened.rights, open_to_writers=OPEN_TO_WRITERS[ICEBERG]
+        )
+        if wanted is not None:
+            given = await VENDOR.of(ctx.services).given(wanted)
+            if isinstance(given, Credentials):  # always: nothing but requests to S3 is signed
+                return StoreKeys(given.access_key_id, given.secret_access_key, given.session_token)
+    key, secret = stated(properties, KEY_ID), stated(properties, SECRET)
+    if key is not None and secret is not None:
+        return StoreKeys(key, secret, stated(properties, TOKEN))
+    return await run_apart(environment_keys)

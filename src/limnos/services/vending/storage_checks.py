@@ -1,0 +1,270 @@
+"""Whether a catalog's storage does what tables need: write, list, read, delete, and credentials that open one place alone.
+
+May import the rooms below. Knows no wire format. It tries in a directory of its own in the catalog's warehouse, and takes away what it made. What is
+lacking is told with the statement of a policy that gives it; what a store said itself is for the log alone. Decision record 0100.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import uuid4
+
+from limnos.access.actions import Action
+from limnos.files import LOCAL_FILES, is_local, is_refused, parse, store_for
+from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
+from limnos.model.kinds import ICEBERG_PROVIDER
+from limnos.services.request.places import HAVE_FILES, place_of
+from limnos.services.vending.credentials import BOTH, VENDOR, Wanted, wanted_of
+from limnos.sources.vending import SWITCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from limnos.services.request.context import Context
+    from limnos.services.request.places import Place
+    from limnos.services.request.scene import Scene, Scope
+
+PASSED, FAILED, NOT_TRIED = "passed", "failed", "not tried"
+_PROBE: Final = b"limnos storage check"
+_NOT_REACHED: Final = "the store was not reached before"
+_ACTIONS: Final = {
+    "write": ("s3:PutObject",), "list": ("s3:ListBucket",), "read": ("s3:GetObject",), "delete": ("s3:DeleteObject",),
+}  # fmt: skip
+
+
+class Step(NamedTuple):
+    """One thing that was tried, what came of it, and the statement that lacks in a policy, if one does."""
+
+    name: str
+    outcome: str
+    told: str
+    statement: str | None = None
+
+
+class Checked(NamedTuple):
+    """Where was tried, and the steps in order."""
+
+    location: str
+    steps: tuple[Step, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Say whether nothing that was tried failed."""
+        return all(each.outcome != FAILED for each in self.steps)
+
+
+async def storage_check(ctx: Context, scope: Scope) -> Checked:
+    """Try what tables of a catalog need of its storage. Raises BadRequest for a catalog without files, OutsideRoots for a warehouse that is not allowed."""
+
+    def look(scene: Scene) -> Place:
+        scene.require(Action.CATALOG_ALTER, scene.settled.outer)
+        scene.require_in_use()
+        if scene.catalog_record.provider not in HAVE_FILES:
+            raise BadRequest(
+                f"Catalog {scene.catalog.name} has no files of its own to check: choose one of {ICEBERG_PROVIDER}, for example"
+            )
+        return place_of(scene)
+
+    place = await ctx.read(scope, look)
+    if place.home is None:
+        place.check(place.warehouse)
+    return await _Check(ctx, place, at=f"{place.home}/limnos-check-{uuid4().hex}").run()
+
+
+class _Check:
+    """One check under way."""
+
+    def __init__(self, ctx: Context, place: Place, *, at: str) -> None:
+        self.ctx = ctx
+        self.place = place
+        self.at = at
+        self.own = f"{at}/own/probe"
+        self.beside = f"{at}/own-beside/probe"  # its name begins as the other's does
+        self.steps: list[Step] = []
+        self.is_over = False
+
+    async def run(self) -> Checked:
+        properties = self.place.catalog.properties
+        try:
+            self._usable(properties)
+            await self._try("write", self._write(self.own, properties))
+            await self._try("list", self._list(self.own, properties))
+            await self._try("read", self._read(self.own, properties))
+            await self._vending()
+            await self._try("delete", self._delete(self.own, properties))
+        finally:
+            await self._clean()
+        return Checked(self.at, tuple(self.steps))
+
+    def _usable(self, properties: Mapping[str, str]) -> None:
+        """See that the properties say how the store is reached, before it is."""
+        if is_local(self.at):
+            return
+        try:
+            self.place.allowed.check_use(properties)
+        except LimnosError as error:
+            self.is_over = True
+            self.steps.append(Step("settings", FAILED, error.message))
+
+    # -- steps -------------------------------------------------------------------------------------------------
+
+    async def _try(
+        self, name: str, call: Callable[[], Awaitable[object]], *, by: str = "the catalog's own keys"
+    ) -> bool:
+        """Do one thing and keep what came of it; after a store that does not answer nothing more is tried."""
+        if self.is_over:
+            self.steps.append(Step(name, NOT_TRIED, _NOT_REACHED))
+            return False
+        try:
+            await call()
+        except LimnosError as error:
+            self.is_over = isinstance(error, Unavailable)
+            self.steps.append(self._failed(name, error, by=by))
+            return False
+        self.steps.append(Step(name, PASSED, f"done with {by}"))
+        return True
+
+    def _failed(self, name: str, error: LimnosError, *, by: str) -> Step:
+        if not _is_refused(error):
+            return Step(name, FAILED, error.message)
+        if is_local(self.at):
+            return Step(name, FAILED, f"the server's user may not do this below {self.place.home}: give it the rights")
+        actions = _ACTIONS.get(name.rpartition(" ")[2], ())
+        return Step(
+            name,
+            FAILED,
+            f"refused with {by}: add the statement to their policy",
+            statement_of(self.place.home or "", actions),
+        )
+
+    async def _vending(self) -> None:
+        """Try credentials for one place: they open it, and not the one beside."""
+        name = "vend"
+        wanted = (
+            None
+            if self.is_over
+            else wanted_of(self.place, self.own.rpartition("/")[0], rights=BOTH, open_to_writers=())
+        )
+        if wanted is None:
+            told = (
+                "no credentials are given out for local files, nor are they needed"
+                if is_local(self.at)
+                else (_NOT_REACHED if self.is_over else self._not_vended())
+            )
+            self.steps.append(Step(name, NOT_TRIED, told))
+            return
+        if not await self._vend(wanted):
+            return
+        found = await VENDOR.of(self.ctx.services).given(wanted)  # kept from just now
+        properties = found.given_as(self.place.catalog.properties)
+        by = "credentials for one place"
+        await self._try("vended write", self._write(f"{self.own}-vended", properties), by=by)
+        await self._try("vended list", self._list(f"{self.own}-vended", properties), by=by)
+        await self._try("vended read", self._read(f"{self.own}-vended", properties), by=by)
+        await self._try("vended delete", self._delete(f"{self.own}-vended", properties), by=by)
+        await self._write(self.beside, self.place.catalog.properties)()
+        for word, call in (
+            ("read", self._read(self.beside, properties)), ("list", self._list(self.beside, properties)),
+            ("write", self._write(f"{self.beside}-vended", properties)), ("delete", self._delete(self.beside, properties)),
+        ):  # fmt: skip
+            await self._refused(f"vended {word} beside", call)
+
+    def _not_vended(self) -> str:
+        switch = SWITCHES.get(parse(self.at).scheme)
+        if switch is None:
+            return "no credentials are given out for stores of this kind"
+        return f"the catalog gives no credentials out: set '{switch}' to have tables' given"
+
+    async def _vend(self, wanted: Wanted) -> bool:
+        try:
+            await VENDOR.of(self.ctx.services).given(wanted)
+        except LimnosError as error:
+            self.is_over = self.is_over or isinstance(error, Unavailable)
+            statement = wanted.giver.statement() if isinstance(error, StorageFailed) else None
+            self.steps.append(Step("vend", FAILED, error.message, statement))
+            return False
+        self.steps.append(Step("vend", PASSED, "credentials for one place were given out"))
+        return True
+
+    async def _refused(self, name: str, call: Callable[[], Awaitable[object]]) -> None:
+        """See that credentials for one place do not do a thing in the one beside."""
+        if self.is_over:
+            self.steps.append(Step(name, NOT_TRIED, _NOT_REACHED))
+            return
+        try:
+            await call()
+        except LimnosError as error:
+            self.is_over = isinstance(error, Unavailable)
+            if _is_refused(error):
+                self.steps.append(Step(name, PASSED, "refused, as it must be"))
+            else:
+                self.steps.append(Step(name, FAILED, error.message))
+            return
+        self.steps.append(
+            Step(
+                name,
+                FAILED,
+                "credentials for one place open the one beside, too: this store does not hold sessions to their policy, so take the role away",
+            )
+        )
+
+    # -- what is done ------------------------------------------------------------------------------------------
+
+    def _write(self, location: str, properties: Mapping[str, str]) -> Callable[[], Awaitable[object]]:
+        return lambda: self.ctx.services.files.write(location, _PROBE, properties, first=True)
+
+    def _list(self, location: str, properties: Mapping[str, str]) -> Callable[[], Awaitable[object]]:
+        async def listed() -> None:
+            directory = location.rpartition("/")[0]
+            found = await self.ctx.services.files.below(directory, properties, roots=self.place.roots)
+            if location not in found:
+                raise StorageFailed(
+                    f"What was written at {location} is not listed there: the store forgets, or lists late"
+                )
+
+        return listed
+
+    def _read(self, location: str, properties: Mapping[str, str]) -> Callable[[], Awaitable[object]]:
+        async def read() -> None:
+            if await self.ctx.services.files.read(location, properties) != _PROBE:
+                raise StorageFailed(f"What is read at {location} is not what was written: the store gives other bytes")
+
+        return read
+
+    def _delete(self, location: str, properties: Mapping[str, str]) -> Callable[[], Awaitable[object]]:
+        files = self.ctx.services.files
+        return lambda: files.apart(
+            location, properties=properties, call=lambda: store_for(location, properties).delete(location)
+        )
+
+    async def _clean(self) -> None:
+        """Take away what was made, as far as the store lets us."""
+        if is_local(self.at):
+            with suppress(LimnosError):
+                LOCAL_FILES.take_back(self.own)
+            return
+        if not self.is_over:
+            for location in (self.own, self.beside, f"{self.own}-vended", f"{self.beside}-vended"):
+                await self.ctx.services.files.delete(location, self.place.catalog.properties)
+
+
+def _is_refused(error: LimnosError) -> bool:
+    """Say whether a store, or a disk, said that this may not be done."""
+    return isinstance(error, StorageFailed) and is_refused(error.__cause__)
+
+
+def statement_of(location: str, actions: tuple[str, ...]) -> str | None:
+    """Spell the statement of a policy that allows actions below a location; None where policies are written otherwise."""
+    place = parse(location)
+    if place.scheme != "s3" or not actions:
+        return None
+    bucket, prefix = f"arn:aws:s3:::{place.authority}", "/".join(place.segments)
+    if actions == ("s3:ListBucket",):
+        statement: dict[str, object] = {
+            "Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket, "Condition": {"StringLike": {"s3:prefix": f"{prefix}/*"}},
+        }  # fmt: skip
+    else:
+        statement = {"Effect": "Allow", "Action": list(actions), "Resource": f"{bucket}/{prefix}/*"}
+    return json.dumps(statement)

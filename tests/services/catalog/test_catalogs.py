@@ -1,0 +1,88 @@
+"""Catalogs: what is served, what a drop asks for, who may do what to one."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, InUse, LimnosError, NotEmpty
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.catalog.catalogs import catalog_alter, catalog_create, catalog_drop, catalog_enable, catalog_test
+from limnos.services.request.properties import Edits
+from tests.inprocess import LAKE, add_catalog
+from tests.services.conftest import Desk
+
+
+@pytest.mark.parametrize(
+    "catalog_type, provider", [("RELATIONAL", "jdbc-doris"), ("messaging", "lakehouse-iceberg"), ("RELATIONAL", "")]
+)
+def test_what_is_not_served(desk: Desk, catalog_type: str, provider: str) -> None:
+    """A provider that is not served, or a type that is not the provider's, is refused before anybody is asked for rights."""
+    with pytest.raises(BadRequest):
+        desk.run(
+            catalog_create(
+                desk.ctx("ana"),
+                metalake=LAKE,
+                name="c",
+                catalog_type=catalog_type,
+                provider=provider,
+                comment=None,
+                properties={},
+            )
+        )
+
+
+def test_drop_asks_for_a_disabled_and_empty_one(desk: Desk) -> None:
+    """Enabled: refused; with namespaces: refused; forced: gone, and its name is free for one without them."""
+    desk.namespace("a")
+    with pytest.raises(InUse):
+        desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
+    desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
+    with pytest.raises(NotEmpty):
+        desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
+
+    desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=True))
+
+    desk.run(add_catalog(desk.ctx(), "main"))
+    desk.namespace("a")
+
+
+def test_use_is_no_right_to_change(desk: Desk) -> None:
+    """Who may use a catalog switches it on and off, and neither alters nor drops it; who makes one owns it."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    desk.allow("bob", Kind.METALAKE, LAKE, Privilege.CREATE_CATALOG)
+
+    desk.run(catalog_enable(desk.ctx("ana"), metalake=LAKE, name="main", in_use=True))
+    for work in (
+        catalog_alter(desk.ctx("ana"), metalake=LAKE, name="main", edits=Edits(comment="c")),
+        catalog_drop(desk.ctx("ana"), metalake=LAKE, name="main", force=True),
+    ):
+        with pytest.raises(Forbidden):
+            desk.run(work)
+    desk.run(add_catalog(desk.ctx("bob"), "his"))
+    desk.run(catalog_alter(desk.ctx("bob"), metalake=LAKE, name="his", edits=Edits(name="hers")))
+
+
+def test_name_is_taken_once(desk: Desk) -> None:
+    """A catalog's name is taken for a new one, for a test of one, and for a rename; case matters."""
+    desk.run(add_catalog(desk.ctx(), "Main"))
+    with pytest.raises(AlreadyExists):
+        desk.run(add_catalog(desk.ctx(), "main"))
+    with pytest.raises(AlreadyExists):
+        desk.run(
+            catalog_test(
+                desk.ctx(), metalake=LAKE, name="main", catalog_type=None, provider="lakehouse-iceberg", properties={}
+            )
+        )
+    with pytest.raises(AlreadyExists):
+        desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="Main", edits=Edits(name="main")))
+
+
+def test_disabled_catalog_serves_nothing(desk: Desk) -> None:
+    """Nothing is made in a catalog that is switched off, and it takes no edits."""
+    desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
+
+    with pytest.raises(LimnosError, match="disabled"):
+        desk.namespace("a")
+    with pytest.raises(LimnosError, match="disabled"):
+        desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="main", edits=Edits(comment="c")))

@@ -1,0 +1,92 @@
+"""Metalakes: who sees which, what a drop asks for, whose they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import AlreadyExists, Forbidden, InUse, LimnosError, NotEmpty, NotFound
+from limnos.model.kinds import Kind
+from limnos.services.catalog.catalogs import catalog_enable
+from limnos.services.catalog.metalakes import (
+    metalake_alter,
+    metalake_create,
+    metalake_drop,
+    metalake_load,
+    metalake_set,
+    metalakes_visible,
+)
+from limnos.services.identity.owners import owner_load
+from limnos.services.identity.users import principal_add, user_enable
+from limnos.services.request.properties import Edits
+from limnos.services.request.scene import Scope
+from tests.inprocess import LAKE
+from tests.services.conftest import Desk
+
+
+@pytest.fixture
+def two(desk: Desk) -> Desk:
+    """Metalakes `lake` and `side`; ana is a user of `lake`."""
+    desk.run(metalake_create(desk.ctx(), name="side", comment=None, properties={}))
+    return desk
+
+
+def seen(desk: Desk, user: str) -> list[str]:
+    """Which metalakes a user sees."""
+    return [node.name for node in desk.run(metalakes_visible(desk.ctx(user)))]
+
+
+def test_users_see_the_metalakes_they_are_users_of(two: Desk) -> None:
+    """Each on its own clock: somebody added to one sees it at once, somebody disabled in one sees it no more."""
+    assert [seen(two, user) for user in ("admin", "ana", "eve")] == [["lake", "side"], ["lake"], []]
+
+    two.run(principal_add(two.ctx(), metalake="side", kind=Kind.USER, name="ana"))
+    assert seen(two, "ana") == ["lake", "side"]
+    two.run(user_enable(two.ctx(), metalake=LAKE, name="ana", enabled=False))
+    assert seen(two, "ana") == ["side"]
+
+
+def test_maker_is_first_user_and_owner(two: Desk) -> None:
+    """Whoever makes a metalake owns it and is its only user; who is no service admin makes none."""
+    owner = two.run(owner_load(two.ctx(), metalake="side", kind=Kind.METALAKE, full_name="side"))
+
+    assert owner is not None
+    assert owner.name == "admin"
+    with pytest.raises(Forbidden):
+        two.run(metalake_create(two.ctx("ana"), name="more", comment=None, properties={}))
+    with pytest.raises(AlreadyExists):
+        two.run(metalake_create(two.ctx(), name="side", comment=None, properties={}))
+
+
+def test_drop_asks_for_a_disabled_and_empty_one(desk: Desk) -> None:
+    """Enabled: refused; with catalogs: refused; forced: gone with all that hung below it."""
+    with pytest.raises(InUse):
+        desk.run(metalake_drop(desk.ctx(), name=LAKE, force=False))
+    desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
+    with pytest.raises(NotEmpty):
+        desk.run(metalake_drop(desk.ctx(), name=LAKE, force=False))
+
+    desk.run(metalake_drop(desk.ctx(), name=LAKE, force=True))
+
+    with pytest.raises(NotFound):
+        desk.run(desk.ctx().read(Scope(LAKE), metalake_load))
+
+
+def test_rename(two: Desk) -> None:
+    """A new name must be free, the old one is free after, and one's own name is no change."""
+    with pytest.raises(AlreadyExists):
+        two.run(metalake_alter(two.ctx(), name="side", edits=Edits(name=LAKE)))
+
+    assert two.run(metalake_alter(two.ctx(), name="side", edits=Edits(name="side", comment="c"))).name == "side"
+    assert two.run(metalake_alter(two.ctx(), name="side", edits=Edits(name="edge"))).name == "edge"
+    assert seen(two, "admin") == ["edge", "lake"]
+
+
+def test_what_is_disabled_is_not_altered(desk: Desk) -> None:
+    """A metalake that is switched off takes no edits, nor does a catalog of it, until it is on again."""
+    desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
+
+    with pytest.raises(LimnosError, match="disabled"):
+        desk.run(metalake_alter(desk.ctx(), name=LAKE, edits=Edits(comment="c")))
+    desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=True))
+    desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=True))
+    desk.run(metalake_alter(desk.ctx(), name=LAKE, edits=Edits(comment="c")))

@@ -1,0 +1,105 @@
+"""Tables of every format: moved, dropped, dropped with their files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.catalog.tables import table_drop, table_exists, table_load, table_move
+from limnos.services.storage.purges import PURGE
+from tests.inprocess import MAIN
+from tests.services.conftest import Desk
+
+
+@pytest.fixture
+def home(desk: Desk) -> Desk:
+    """Namespaces `a` and `b`, table `a.t`."""
+    desk.namespace("a")
+    desk.namespace("b")
+    desk.table("a", "t")
+    return desk
+
+
+def move(desk: Desk, source: str, target: str, *, user: str = "admin") -> None:
+    """Move a table; names are separated by dots."""
+    levels = {"source": tuple(source.split(".")), "target": tuple(target.split("."))}
+    desk.run(table_move(desk.ctx(user), MAIN, **levels))
+
+
+def drop(desk: Desk, *, purge: bool, user: str = "admin") -> None:
+    """Drop `a.t`."""
+    desk.run(table_drop(desk.ctx(user), MAIN, namespace=("a",), name="t", purge=purge))
+
+
+def document(desk: Desk, namespace: str, name: str = "t") -> str:
+    """Where a table's metadata is."""
+    found = desk.run(desk.ctx().read(MAIN, lambda scene: table_load(scene, (namespace,), name)))
+    return found.metadata_location
+
+
+def test_moving_keeps_the_table(home: Desk) -> None:
+    """A table that moves is the same table: its document stays, its old name is free, and onto itself is fine."""
+    before = document(home, "a")
+
+    move(home, "a.t", "a.t")
+    move(home, "a.t", "b.u")
+
+    assert document(home, "b", "u") == before
+    with pytest.raises(NotFound):
+        home.run(home.ctx().read(MAIN, lambda scene: table_exists(scene, ("a",), "t")))
+    home.table("a", "t")
+
+
+def test_moving_onto_another(home: Desk) -> None:
+    """A taken name is refused, and so is a name without a namespace."""
+    home.table("b", "t")
+
+    with pytest.raises(AlreadyExists):
+        move(home, "a.t", "b.t")
+    for target in ("t", "missing.t"):
+        with pytest.raises((BadRequest, NotFound)):
+            move(home, "a.t", target)
+    assert document(home, "a") != document(home, "b")
+
+
+def test_renaming_takes_less_than_moving(home: Desk) -> None:
+    """Who may write a table renames it where it is; to put it elsewhere takes its ownership, not only the right to create there."""
+    home.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.MODIFY_TABLE)
+
+    home.allow("ana", Kind.CATALOG, "main", Privilege.CREATE_TABLE)
+    move(home, "a.t", "a.u", user="ana")
+
+    with pytest.raises(Forbidden):
+        move(home, "a.u", "b.u", user="ana")
+
+
+def test_drop_leaves_the_task_that_takes_the_files(home: Desk) -> None:
+    """Only a purge leaves a task, which knows whose files they are; and it wakes who does tasks."""
+    at = document(home, "a")
+    drop(home, purge=False)
+    assert (home.rows("SELECT count(*) FROM task"), home.node.woken) == ([(0,)], 0)
+    home.table("a", "t")
+    fresh = document(home, "a")
+
+    drop(home, purge=True)
+
+    ((kind, payload),) = home.rows("SELECT kind, payload FROM task")
+    told = json.loads(payload)
+    assert (kind, told["metadata-location"], home.node.woken) == (PURGE, fresh, 1)
+    assert fresh != at
+    assert told["location"].rpartition("/")[2] in fresh
+
+
+def test_writing_is_no_right_to_drop(home: Desk) -> None:
+    """Who may write a table and create others does not drop it, with or without its files."""
+    home.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    home.allow("ana", Kind.CATALOG, "main", Privilege.MODIFY_TABLE, Privilege.CREATE_TABLE)
+
+    for purge in (False, True):
+        with pytest.raises(Forbidden):
+            drop(home, purge=purge, user="ana")
+    assert document(home, "a")

@@ -1,0 +1,748 @@
+"""A metalake exported and imported again: everything comes back, nothing shows before it is whole, and what is wrong is told with its record."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.json_format import MessageToDict
+
+from limnos.client.exchange import cut
+from limnos.files import everything
+from limnos.formats.exchange.encoding import Form, decoded, encoded
+from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, Forbidden, NotFound
+from limnos.model.frames import framed
+from limnos.model.kinds import Kind
+from limnos.model.permits import Permit, upkeep_permit
+from limnos.model.privileges import Condition, Privilege
+from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+from limnos.model.records import ModelRecord, NamespaceRecord, PolicyRecord, TagRecord, TopicRecord
+from limnos.services.catalog.catalogs import catalog_create
+from limnos.services.catalog.filesets import FilesetRequest, fileset_create
+from limnos.services.catalog.metalakes import metalake_create, metalakes_visible
+from limnos.services.catalog.models import version_link
+from limnos.services.catalog.protection import protect
+from limnos.services.catalog.tables import table_load
+from limnos.services.exchange.exporting import metalake_export
+from limnos.services.exchange.importing import (
+    PRUNED_AT_ONCE,
+    import_begin,
+    import_feed,
+    import_finish,
+    import_give_up,
+    import_load,
+    imports_list,
+)
+from limnos.services.governance.attachments import On, associate
+from limnos.services.governance.statistics import statistics_update
+from limnos.services.governance.tag_values import Pair, pairs_associate
+from limnos.services.iceberg.views import ViewRequest, view_create
+from limnos.services.identity.groups import members_add
+from limnos.services.identity.owners import owner_set
+from limnos.services.identity.users import principal_add
+from limnos.services.lookup.apart import apart_create
+from limnos.services.lookup.leaves import leaf_create
+from limnos.services.request.context import Context
+from limnos.services.request.files import Files
+from limnos.services.request.scene import Scope
+from limnos.store.imports import Import
+from limnos.store.pairs_lmdb import LmdbPairs
+from limnos.store.pairs_sql import SqlPairs
+from limnos.store.records import RecordStore
+from limnos.store.tx import Tx
+from tests.backends import Lab, sqlite_copy
+from tests.inprocess import ADMIN, LAKE, Node, fill
+from tests.services.conftest import Desk
+
+COPY = "copy"
+CROWD = int(os.environ.get("LIMNOS_TEST_EXPORT", "1000"))
+SECRET = "T0psecret"
+NUMBER = re.compile(r'(?<![\w.-])"?(\d{4,})"?(?![\w.-])')
+
+
+def desk_at(lab: Lab, folder: Path, *, access: bool = True) -> Desk:
+    """A desk whose tables have files in a folder."""
+    desk = Desk(lab, access=access)
+    warehouse = f"file://{folder}/warehouse"
+    desk.node = Node(lab.store, access=access, files=Files(everything()), warehouse=warehouse)
+    return desk
+
+
+def fresh_lab(template: Path, folder: Path) -> Lab:
+    """A lab on an SQLite file in a folder of its own."""
+    folder.mkdir()
+    return Lab(sqlite_copy(template, folder))
+
+
+@pytest.fixture
+def other(sqlite_template: Path, tmp_path: Path) -> Iterator[Desk]:
+    """An empty store on SQLite, for what is the same whatever the store."""
+    lab = fresh_lab(sqlite_template, tmp_path / "other")
+    desk = desk_at(lab, tmp_path / "other")
+    yield desk
+    desk.node.services.files.close()
+    lab.close()
+
+
+@pytest.fixture
+def source(sqlite_template: Path, tmp_path: Path) -> Iterator[Desk]:
+    """A lake with one of everything."""
+    lab = fresh_lab(sqlite_template, tmp_path / "source")
+    desk = desk_at(lab, tmp_path / "source")
+    furnish(desk)
+    yield desk
+    desk.node.services.files.close()
+    lab.close()
+
+
+@pytest.fixture
+def target(lab: Lab, tmp_path: Path) -> Iterator[Desk]:
+    """An empty store."""
+    desk = desk_at(lab, tmp_path / "target")
+    yield desk
+    desk.node.services.files.close()
+
+
+IN_URLS = {
+    "homepage": f"https://ana:{SECRET}@h.example.com/x",
+    "report": f"https://h.example.com/x?access_token={SECRET}&y=1",
+}
+"""Properties with harmless names whose values hold a secret."""
+
+
+def furnish(desk: Desk) -> None:
+    """Make one of everything that an export knows."""
+    desk.run(fill(desk.ctx()))
+    desk.users("ana", "bob")
+    for provider, name, more in (
+        ("model", "models", {}), ("fileset", "files", {}), ("messaging", "queues", {}),
+        ("lakehouse-iceberg", "flat", {"nested-namespaces": "false", "s3.secret-access-key": SECRET, "note": "kept", **IN_URLS}),
+    ):  # fmt: skip
+        made = catalog_create(
+            desk.ctx(), metalake=LAKE, name=name, catalog_type=None, provider=provider, comment=f"of {name}", properties=more
+        )  # fmt: skip
+        desk.run(made)
+    desk.namespace("a")
+    desk.namespace("a", "b", "c d")
+    desk.table("a", "t")
+    desk.table("a", "b", "c d", "ünïcode 表")
+    view = ViewRequest("v", None, {"type": "struct", "fields": []}, VERSION, {})
+    desk.run(view_create(desk.ctx(), Scope(LAKE, "main"), namespace=("a",), request=view))
+    _leaves(desk)
+    _access(desk)
+
+
+VERSION = {
+    "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["a"],
+    "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
+}  # fmt: skip
+
+
+def _leaves(desk: Desk) -> None:
+    for catalog in ("models", "files", "queues"):
+        desk.namespace("s", scope=Scope(LAKE, catalog))
+    model = leaf_create(
+        desk.ctx(), Scope(LAKE, "models"), path=("s", "churn"), kind=Kind.MODEL,
+        record=lambda _: ModelRecord("of ana's", {"k": "v"}, 0),
+    )  # fmt: skip
+    desk.run(model)
+    for number in range(2):
+        linked = version_link(
+            desk.ctx(), Scope(LAKE, "models"), path=("s", "churn"), uris={"u": f"s3://m/{number}"}, aliases=(f"a{number}",),
+            comment=None, properties={"p": "q"},
+        )  # fmt: skip
+        desk.run(linked)
+    topic = leaf_create(
+        desk.ctx(), Scope(LAKE, "queues"), path=("s", "o"), kind=Kind.TOPIC, record=lambda _: TopicRecord(None, {})
+    )
+    desk.run(topic)
+    request = FilesetRequest(None, False, {}, {})
+    desk.run(fileset_create(desk.ctx(), Scope(LAKE, "files"), path=("s", "f"), request=request))
+
+
+def _access(desk: Desk) -> None:
+    ctx = desk.ctx
+    desk.run(principal_add(ctx(), metalake=LAKE, kind=Kind.GROUP, name="crew"))
+    desk.run(principal_add(ctx(), metalake=LAKE, kind=Kind.USER, name="cyd", enabled=False, external_id="x-1"))
+    desk.run(members_add(ctx(), metalake=LAKE, group="crew", users=("bob",)))
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
+    desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
+    desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.MODIFY_TABLE, condition=Condition.DENY)
+    table, column = On(LAKE, Kind.TABLE, "main.a.t"), On(LAKE, Kind.COLUMN, "main.a.t.x")
+    for kind, name, record in (
+        (Kind.TAG, "pii", TagRecord("care", {})), (Kind.POLICY, "keep", PolicyRecord(None, {}, "custom", enabled=True, content="{}")),
+    ):  # fmt: skip
+        desk.run(apart_create(ctx(), metalake=LAKE, kind=kind, name=name, record=record))
+        desk.run(associate(ctx(), table, kind=kind, adds=(name,), removes=()))
+        desk.run(associate(ctx(), column, kind=kind, adds=(name,), removes=()))
+    desk.run(pairs_associate(ctx(), column, adds=(Pair("pii", "z"), Pair("pii", "a")), removes=()))
+    desk.run(pairs_associate(ctx(), table, adds=(Pair("pii", "a"),), removes=()))
+    desk.run(statistics_update(ctx(), table, values=(("", "custom-rows", 7), ("day=1", "custom-rows", 3))))
+    desk.run(statistics_update(ctx(), column, values=(("", "custom-nulls", 0),)))
+    owned = owner_set(ctx(), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t", owner_kind=Kind.GROUP, owner="crew")
+    desk.run(owned)
+    desk.run(protect(ctx(), metalake=LAKE, kind=Kind.NAMESPACE, full_name="main.a", below=True))
+
+
+def exported(
+    desk: Desk, *, metalake: str = LAKE, form: Form = "proto", user: str = ADMIN, secrets: bool = False
+) -> bytes:
+    """The whole export."""
+
+    async def read() -> bytes:
+        stream = metalake_export(desk.ctx(user), metalake=metalake, form=form, secrets=secrets)
+        return b"".join([piece async for piece in stream])
+
+    return desk.run(read())
+
+
+def records_of(data: bytes, form: Form = "proto") -> list[ExportRecord]:
+    """The records of an export."""
+    return decoded(data, form, first=1)
+
+
+def begun(desk: Desk, *, name: str = COPY, form: Form = "proto", ids: str = "map") -> Import:
+    """An import that was begun."""
+    return desk.run(import_begin(desk.ctx(), name=name, form=form, ids=ids))
+
+
+async def feed(ctx: Context, import_id: int, *, after: int, data: bytes) -> Import:
+    """Give an import some bytes."""
+
+    async def body() -> bytes:
+        return data
+
+    return await import_feed(ctx, import_id, after=after, body=body)
+
+
+def fed(
+    desk: Desk, found: Import, records: Sequence[ExportRecord], *, at_once: int = 7, form: Form = "proto"
+) -> Import:
+    """An import that has taken records, some at once."""
+    for start in range(found.records, len(records), at_once):
+        data = encoded(records[start : start + at_once], form)
+        found = desk.run(feed(desk.ctx(), found.id, after=start, data=data))
+    return found
+
+
+def imported(
+    desk: Desk, data: bytes, *, name: str = COPY, form: Form = "proto", ids: str = "map", at_once: int = 7
+) -> tuple[str, ...]:
+    """Import an export; gives the properties that were left out."""
+    found = fed(desk, begun(desk, name=name, form=form, ids=ids), records_of(data, form), at_once=at_once, form=form)
+    return desk.run(import_finish(desk.ctx(), found.id)).masked
+
+
+def told(data: bytes, *, renumbered: bool) -> list[dict[str, Any]]:
+    """What an export says, apart from when and where it was made; ids by the order in which they first stand there."""
+    found = []
+    seen: dict[str, int] = {}
+    for record in records_of(data)[1:]:
+        fields = MessageToDict(record, preserving_proto_field_name=True)
+        if "catalog" in fields:
+            left = {key: value for key, value in fields["catalog"].pop("properties", {}).items() if key != "warehouse"}
+            fields["catalog"]["properties"] = left
+        fields.pop("masked", None)
+        found.append(_numbered(fields, seen) if renumbered else fields)
+    return found
+
+
+def _numbered(value: Any, seen: dict[str, int], key: str = "") -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        return {name: _numbered(each, seen, name) for name, each in value.items()}
+    if key in {"writer_id", "id"} or (key.endswith("_id") and key != "external_id"):
+        return seen.setdefault(str(value), len(seen))
+    return value
+
+
+def without(fields: list[dict[str, Any]], word: str, name: str) -> list[dict[str, Any]]:
+    """The same, with another name for the metalake."""
+    fields[0][word]["name"] = name
+    return fields
+
+
+@pytest.mark.parametrize("form", ["proto", "json"])
+def test_a_metalake_comes_back_as_it_was(source: Desk, target: Desk, form: Form) -> None:
+    """With fresh ids and every owner, rule, tag, version and time; what tables hold can be read at once."""
+    data = exported(source, form=form)
+    masked = imported(target, data, form=form)
+
+    first = encoded(records_of(data, form), "proto")
+    again = exported(target, metalake=COPY)
+    assert masked == tuple(sorted(f"flat: {key}" for key in ("s3.secret-access-key", *IN_URLS)))
+    assert without(told(again, renumbered=True), "metalake", LAKE) == told(first, renumbered=True)
+    old = source.run(source.ctx("ana").read(Scope(LAKE, "main"), lambda scene: table_load(scene, ("a",), "t")))
+    new = target.run(target.ctx("ana").read(Scope(COPY, "main"), lambda scene: table_load(scene, ("a",), "t")))
+    assert new.body == old.body
+    with pytest.raises(Forbidden):
+        target.run(
+            target.ctx("bob").read(
+                Scope(COPY, "main"), lambda scene: table_load(scene, ("a", "b", "c d"), "ünïcode 表")
+            )
+        )
+
+
+@pytest.mark.parametrize("kind", ["lmdb", "sqlite"])
+def test_an_export_is_kept_as_records_and_comes_out_again(kind: str, source: Desk, other: Desk, tmp_path: Path) -> None:
+    """On a key-value database as on SQL: the same records in an order that an import takes; a later export takes their place."""
+    store = RecordStore(LmdbPairs(tmp_path / "records") if kind == "lmdb" else SqlPairs(str(tmp_path / "records.db")))
+    for change in (lambda: None, lambda: source.namespace("later")):
+        change()
+        data = exported(source)
+        with store.writing() as writes:
+            writes.replace(records_of(data))
+        with store.reading() as reads:
+            out = list(reads.everything())
+
+        assert sorted(each.SerializeToString(deterministic=True) for each in out) == sorted(
+            each.SerializeToString(deterministic=True) for each in records_of(data)
+        )
+    store.close()
+    imported(other, encoded(out, "proto"), ids="keep", name=LAKE)
+    assert told(exported(other), renumbered=False) == told(data, renumbered=False)
+
+
+def test_ids_can_be_kept(source: Desk, target: Desk) -> None:
+    """In a store where nothing has them; what is made next gets others."""
+    data = exported(source)
+    imported(target, data, ids="keep", name=LAKE)
+
+    assert told(exported(target), renumbered=False) == told(data, renumbered=False)
+    target.namespace("new")
+    target.table("new", "t")
+    with pytest.raises(BadRequest, match=r"^Record 2: id \d+ is or was something else's in this store.*--ids map"):
+        imported(target, data, ids="keep", name="other")
+
+
+def test_nothing_shows_before_it_is_whole(source: Desk, other: Desk) -> None:
+    """Not the metalake, nor anything in it; then all of it at once."""
+    records = records_of(exported(source))
+    found = fed(other, begun(other), records)
+
+    with pytest.raises(NotFound):
+        other.run(other.ctx().read(Scope(COPY), lambda scene: scene.metalake))
+    assert other.run(metalakes_visible(other.ctx())) == []
+    assert [each.records for each in other.run(imports_list(other.ctx()))] == [len(records)]
+    other.run(import_finish(other.ctx(), found.id))
+    assert [node.name for node in other.run(metalakes_visible(other.ctx()))] == [COPY]
+    assert other.run(imports_list(other.ctx())) == []
+
+
+def test_secrets_leave_for_service_admins_alone_who_ask(source: Desk, other: Desk) -> None:
+    """The metalake's owner alone is not enough, nor is a service admin who does not own the metalake."""
+    owned = owner_set(
+        source.ctx(), metalake=LAKE, kind=Kind.METALAKE, full_name=LAKE, owner_kind=Kind.USER, owner="ana"
+    )
+    data = exported(source, secrets=True)
+
+    assert SECRET.encode() in data
+    assert SECRET.encode() not in exported(source)
+    assert imported(other, data) == ()
+    source.run(owned)
+    assert exported(source, user="ana")
+    for user, secrets in (("ana", True), (ADMIN, False), (ADMIN, True), ("bob", False)):
+        with pytest.raises(Forbidden):
+            exported(source, user=user, secrets=secrets)
+
+
+def test_without_access_control_no_secret_leaves(sqlite_template: Path, tmp_path: Path) -> None:
+    """Anybody might ask there."""
+    lab = Lab(sqlite_copy(sqlite_template, tmp_path))
+    desk = desk_at(lab, tmp_path, access=False)
+    desk.run(fill(desk.ctx()))
+
+    with pytest.raises(Forbidden, match="Access control is off"):
+        exported(desk, secrets=True)
+    assert len(records_of(exported(desk))) >= 4
+    desk.node.services.files.close()
+    lab.close()
+
+
+@pytest.mark.parametrize("user", ["ana", "nobody"])
+def test_imports_are_for_service_admins(source: Desk, user: str) -> None:
+    """Whatever is asked of one."""
+    found = begun(source)
+    for asked in (
+        lambda: import_begin(source.ctx(user), name="x", form="json", ids="map"), lambda: imports_list(source.ctx(user)),
+        lambda: import_load(source.ctx(user), found.id), lambda: feed(source.ctx(user), found.id, after=0, data=b""),
+        lambda: import_finish(source.ctx(user), found.id), lambda: import_give_up(source.ctx(user), found.id),
+    ):  # fmt: skip
+        with pytest.raises(Forbidden):
+            source.run(asked())
+
+
+def _dangling(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.HasField("table")).table.namespace_id = 77
+
+
+def _cycle(records: list[ExportRecord]) -> None:
+    inner = next(each for each in records if each.namespace.name == "b").namespace
+    inner.parent_id = next(each for each in records if each.namespace.name == "c d").namespace.id
+
+
+def _doubled(records: list[ExportRecord]) -> None:
+    tables = [each for each in records if each.WhichOneof("record") in ("table", "entity") and each.pointer.location]
+    tables[0].table.name = "v"
+
+
+def _same_id(records: list[ExportRecord]) -> None:
+    found = [each for each in records if each.HasField("namespace")]
+    found[1].namespace.id = found[0].namespace.id
+
+
+def _newer(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.HasField("role")).role.version.major_version = 2
+
+
+def _no_owner(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.HasField("catalog")).owner_id = 4
+
+
+def _tag_as_owner(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.HasField("table")).owner_id = records[1].metalake.id
+
+
+def _elsewhere(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.HasField("table")).pointer.metadata_location = "file:///elsewhere/x.json"
+
+
+def _lost(records: list[ExportRecord]) -> None:
+    pointer = next(each for each in records if each.HasField("table")).pointer
+    pointer.metadata_location = pointer.metadata_location.replace(".metadata", "x.metadata")
+
+
+def _another(records: list[ExportRecord]) -> None:
+    first, second = [each.pointer for each in records if each.HasField("table")]
+    first.metadata_location = second.metadata_location
+
+
+def _bad_name(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.HasField("namespace")).namespace.name = ".."
+
+
+def _separator(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.namespace.name == "a").namespace.name = "a:b"
+
+
+def _wrong_catalog(records: list[ExportRecord]) -> None:
+    other = next(each for each in records if each.catalog.name == "models").catalog.id
+    next(each for each in records if each.namespace.name == "c d").namespace.catalog_id = other
+
+
+def _wrong_kind(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.entity.kind == "topic").entity.kind = "job"
+
+
+def _privilege(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.HasField("grant")).grant.privilege = "use_everything"
+
+
+def _binding(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.HasField("grant")).grant.privilege = "create_catalog"
+
+
+def _counted(records: list[ExportRecord]) -> None:
+    del records[-2]
+
+
+def _second_header(records: list[ExportRecord]) -> None:
+    records[5] = records[0]
+
+
+def _version_twice(records: list[ExportRecord]) -> None:
+    records.insert(-1, next(each for each in records if each.HasField("model_version")))
+
+
+def _statistic(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.HasField("statistic")).statistic.value = "seven"
+
+
+def _elsewhere_staged(records: list[ExportRecord]) -> None:
+    record = ExportRecord()
+    record.lance_version.table_id = next(each for each in records if each.HasField("table")).table.id
+    record.lance_version.scheme = record.lance_version.number = 1
+    record.lance_version.staged = "../../../victim"
+    records.insert(-1, record)
+
+
+def _provider(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.HasField("catalog")).catalog.provider = "quantum"
+
+
+def _double(records: list[ExportRecord]) -> None:
+    next(each for each in records if each.principal.name == ADMIN).principal.name = f"{ADMIN}\u200b"
+
+
+def _look_alike(records: list[ExportRecord]) -> None:
+    found = [each for each in records if each.HasField("principal") and each.principal.kind == "user"]
+    found[-2].principal.name, found[-1].principal.name = "scope", "\u0455\u0441\u043e\u0440\u0435"
+
+
+WRONG: dict[str, tuple[Callable[[list[ExportRecord]], None], str]] = {
+    "dangling": (_dangling, r"it names 77, which no record before it defines"),
+    "cycle": (
+        _cycle,
+        r"no record before it defines: that is missing in the file, comes later, or the two lie in each other",
+    ),
+    "doubled name": (_doubled, r"something before it has the same name in the same place"),
+    "doubled id": (_same_id, r"there was an object with id \d+ before"),
+    "newer": (_newer, r"schema version 2\.0; this server reads version 1\.x"),
+    "no owner": (_no_owner, r"it names 4, which no record"),
+    "owner of no kind": (_tag_as_owner, r"as a user or group, which is a metalake"),
+    "outside": (_elsewhere, r"elsewhere"),
+    "lost file": (_lost, r"there is no such file"),
+    "another table's": (_another, r"another table took its place"),
+    "bad name": (_bad_name, r"\.\."),
+    "separator": (_separator, r"holds ':', by which this server separates names"),
+    "wrong catalog": (_wrong_catalog, r"which lies in another catalog"),
+    "kind": (_wrong_kind, r"'job' is no kind of object"),
+    "privilege": (_privilege, r"Unknown privilege 'use_everything'"),
+    "binding": (_binding, r"cannot be granted on a"),
+    "fewer": (_counted, r"the file says that it has \d+ records"),
+    "second header": (_second_header, r"an export has one header"),
+    "version twice": (_version_twice, r"version 0 of the model stands in a record before it"),
+    "statistic": (_statistic, r"is no JSON"),
+    "file elsewhere": (_elsewhere_staged, r"is the name of no staged manifest"),
+    "user's double": (_double, r"U\+200B is not allowed"),
+    "look-alike": (_look_alike, r"looks like scope"),
+    "provider": (_provider, r"Provider quantum of catalog"),
+}
+
+
+def test_what_is_wrong_is_told_with_the_number_of_its_record(source: Desk, other: Desk) -> None:
+    """And nothing of its part is taken, so that the right records can follow; in the end there is what was exported."""
+    data = exported(source)
+    for name, (spoil, words) in WRONG.items():
+        found = begun(other)
+        records = records_of(data)
+        spoil(records)
+        with pytest.raises(BadRequest, match=rf"^Record \d+[: ].*(?:{words})") as caught:
+            fed(other, found, records, at_once=3)
+        number = int(re.findall(r"\d+", caught.value.message)[0])
+        taken = other.run(import_load(other.ctx(), found.id)).records
+        assert taken < number <= taken + 3, name
+        other.run(import_give_up(other.ctx(), found.id))
+        wipe(other)
+    found = fed(other, begun(other), records_of(data))
+    other.run(import_finish(other.ctx(), found.id))
+    assert len(told(exported(other, metalake=COPY), renumbered=True)) == len(told(data, renumbered=True))
+
+
+def wipe(desk: Desk) -> None:
+    """Do what the task does."""
+
+    async def work() -> None:
+        for (import_id,) in desk.rows("SELECT id FROM metalake_import WHERE state IN ('done', 'given-up')"):
+            while await desk.node.store.submit(
+                upkeep_permit("test"), lambda tx, at=import_id: tx.imports.prune(at, limit=PRUNED_AT_ONCE)
+            ):
+                pass
+
+    desk.run(work())
+
+
+def test_what_was_given_up_is_wiped(source: Desk, target: Desk) -> None:
+    """Every row of every table, so that the same ids and places can be taken again; an import that is shown keeps all but its notes."""
+    data = exported(source)
+    empty = counts(target)
+    found = fed(target, begun(target, ids="keep"), records_of(data))
+    target.run(import_give_up(target.ctx(), found.id))
+    wipe(target)
+
+    assert counts(target) == empty
+    imported(target, data, ids="keep")
+    shown = counts(target)
+    wipe(target)
+    assert {key: value for key, value in counts(target).items() if value != shown[key]} == {
+        "metalake_import": 0,
+        "import_object": 0,
+        "clock": shown["clock"] - 1,
+    }
+    assert target.run(target.ctx("ana").read(Scope(COPY, "main"), lambda scene: table_load(scene, ("a",), "t"))).body
+
+
+def counts(desk: Desk) -> dict[str, int]:
+    """How many rows each table has, but for those about tasks and changes."""
+    tables = (
+        "node", "owner", "principal", "role", "access_grant", "role_member", "group_member", "tag_object", "policy_object", "statistic", "document", "protection", "clock",
+        "model_version", "model_alias", "metalake_import", "import_object", "dependency", "lance_version", "pipeline_version",
+    )  # fmt: skip
+    return {table: desk.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
+
+
+def test_a_file_that_was_cut_is_not_shown(source: Desk, other: Desk) -> None:
+    """Cut in a record, or between two: it is told, and can be gone on with from the record that the import says."""
+    data = exported(source)
+    records = records_of(data)
+    found = fed(other, begun(other), records[:9], at_once=4)
+
+    with pytest.raises(BadRequest, match=r"Record 10 is cut: the file ends in the middle of it"):
+        other.run(feed(other.ctx(), found.id, after=9, data=encoded(records[9:10], "proto")[:-3]))
+    with pytest.raises(BadRequest, match=r"has 9 records and not the file's last one.*cut: export again"):
+        other.run(import_finish(other.ctx(), found.id))
+    with pytest.raises(CommitConflict, match="has 9 records: send those that follow"):
+        other.run(feed(other.ctx(), found.id, after=4, data=encoded(records[4:6], "proto")))
+    found = other.run(import_load(other.ctx(), found.id))
+    fed(other, found, records)
+    assert other.run(import_finish(other.ctx(), found.id)).records == len(records)
+    with pytest.raises(NotFound, match="does not exist, is done or was given up"):
+        other.run(import_finish(other.ctx(), found.id))
+
+
+def test_bytes_that_are_no_export_are_refused(other: Desk) -> None:
+    """In either form, and as much as one request brings."""
+    found, lines = begun(other), begun(other, name="lines", form="json")
+    for at, data in (
+        (found, b"\x05abc"), (found, framed(b"\xff\xff\xff")), (found, b"\xff" * 12), (found, framed(b"")), (found, b""),
+        (lines, b"{}\n"), (lines, b"{\n"), (lines, b"[1]\n"), (lines, b'{"header": {"wings": 2}}\n'), (lines, b"\xff\n"), (lines, b"\n\n"),
+    ):  # fmt: skip
+        with pytest.raises(BadRequest, match=r"^(Record 1|One request)"):
+            other.run(feed(other.ctx(), at.id, after=0, data=data))
+    one = encoded([ExportRecord.FromString(header())] * 501, "proto")
+    with pytest.raises(BadRequest, match="1 to 500 records"):
+        other.run(feed(other.ctx(), found.id, after=0, data=one))
+
+
+def header() -> bytes:
+    """The bytes of a header."""
+    record = ExportRecord()
+    record.header.version.major_version = 1
+    return record.SerializeToString()
+
+
+def test_a_name_that_is_taken_is_refused_first_and_last(source: Desk, other: Desk) -> None:
+    """When the import begins, and when somebody takes it meanwhile: the import can still be given up."""
+    other.run(fill(other.ctx()))
+    with pytest.raises(AlreadyExists, match="Metalake lake already exists: import under another name"):
+        begun(other, name=LAKE)
+    found = fed(other, begun(other), records_of(exported(source)))
+    other.run(metalake_create(other.ctx(), name=COPY, comment=None, properties={}))
+
+    with pytest.raises(AlreadyExists):
+        other.run(import_finish(other.ctx(), found.id))
+    other.run(import_give_up(other.ctx(), found.id))
+
+
+def test_a_metalake_without_an_owner_is_its_importers(source: Desk, other: Desk) -> None:
+    """As whoever makes one owns it."""
+    records = records_of(exported(source))
+    records[1].owner_id = 0
+    kept = [each for each in records if each.principal.name != ADMIN]
+    assert len(kept) == len(records) - 1
+    for each in kept:
+        if each.owner_id == records[2].principal.id:
+            each.owner_id = 0
+    kept = [each for each in kept if each.link.kind != "holder" or each.link.from_id != records[2].principal.id]
+    for each in kept:
+        if each.entity.kind == "view":
+            each.entity.view.writer_id = 0
+    kept[-1].trailer.records = len(kept)
+    found = fed(other, begun(other), kept)
+    other.run(import_finish(other.ctx(), found.id))
+
+    assert exported(other, metalake=COPY)
+    told = other.rows(
+        "SELECT operation, kind FROM change WHERE zone = 0 AND revision = (SELECT max(revision) FROM change WHERE zone = 0)"
+        " ORDER BY ordinal"
+    )
+    assert told == [("create", Kind.METALAKE)]  # nothing before it: the user is older than the metalake's name
+
+
+def test_an_export_is_of_one_moment(source: Desk) -> None:
+    """What is committed while it is read is not in it, nor is half of it."""
+
+    async def read() -> bytes:
+        stream = metalake_export(source.ctx(), metalake=LAKE, form="proto")
+        pieces = [await anext(stream)]
+        await principal_add(source.ctx(), metalake=LAKE, kind=Kind.USER, name="late")
+        await apart_create(source.ctx(), metalake=LAKE, kind=Kind.TAG, name="late", record=TagRecord(None, {}))
+        return b"".join([*pieces, *[piece async for piece in stream]])
+
+    before = exported(source)
+    beside = source.run(read())
+    assert told(beside, renumbered=False) == told(before, renumbered=False)
+    assert b"late" in exported(source)
+
+
+def test_a_crowd_goes_out_and_in_by_parts(source: Desk, target: Desk) -> None:
+    """However many objects there are, no piece is larger than a page of them; what comes back is the same."""
+    crowd(source, CROWD)
+    began = time.process_time()
+    pieces, largest = _pieces(source)
+    exported_at = time.process_time()
+    found = begun(target, form="proto")
+    for after, part in _parts(pieces):
+        found = target.run(feed(target.ctx(), found.id, after=after, data=part))
+    target.run(import_finish(target.ctx(), found.id))
+    imported_at = time.process_time()
+
+    print(
+        f"{found.records} records, {sum(map(len, pieces)) / 1e6:.1f} MB: export {exported_at - began:.1f} s, import {imported_at - exported_at:.1f} s"
+        f" of CPU; largest piece {largest / 1e3:.0f} kB; process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB"
+    )
+    assert found.records > CROWD
+    assert largest < 200_000
+    again, _ = _pieces(target, metalake=COPY)
+    assert digest(again) == digest(pieces)
+
+
+def crowd(desk: Desk, count: int) -> None:
+    """Make topics in namespaces, a thousand in each; all are ana's."""
+
+    def make(tx: Tx, permit: Permit[int]) -> None:
+        space = tx.nodes.create(
+            kind=Kind.NAMESPACE, space="namespace", name=f"crowd {permit.command}", parent_id=catalog, zone=catalog,
+            record=NamespaceRecord("a crowd", {"number": str(permit.command)}),
+        )  # fmt: skip
+        for number in range(min(1000, count - permit.command)):
+            tx.nodes.create(
+                kind=Kind.TOPIC, space="topic", name=f"topic {number}", parent_id=space.id, zone=catalog,
+                record=TopicRecord(None, {"k": "v"}), owner_id=owner,
+            )  # fmt: skip
+
+    catalog = desk.rows("SELECT id FROM node WHERE name = 'queues'")[0][0]
+    owner = desk.rows("SELECT id FROM principal WHERE name = 'ana'")[0][0]
+    for start in range(0, count, 1000):
+        permit = desk.lab.permit(catalog).about(start)
+        desk.run(desk.node.store.submit(permit, partial(_made, make, permit)))
+
+
+def _made(make: Callable[[Tx, Permit[int]], None], permit: Permit[int], tx: Tx) -> None:
+    make(tx, permit)
+
+
+def _pieces(desk: Desk, *, metalake: str = LAKE) -> tuple[list[bytes], int]:
+    async def read() -> list[bytes]:
+        return [piece async for piece in metalake_export(desk.ctx(), metalake=metalake, form="proto")]
+
+    pieces = desk.run(read())
+    return pieces, max(map(len, pieces))
+
+
+def _parts(pieces: list[bytes]) -> Iterator[tuple[int, bytes]]:
+    after = 0
+    for part in cut(pieces, "proto"):
+        yield after, part.data
+        after += part.records
+
+
+def digest(pieces: list[bytes]) -> list[tuple[str, str, str]]:
+    """Kind, name and owner of everything, in order; ids as they stand in order."""
+    seen: dict[int, int] = {}
+    found = []
+    for record in records_of(b"".join(pieces)):
+        word = record.WhichOneof("record") or ""
+        message = getattr(record, word)
+        if hasattr(message, "id"):
+            seen[message.id] = len(seen)
+        if word not in ("metalake", "header"):
+            found.append((word, str(getattr(message, "name", "")), str(seen.get(record.owner_id))))
+    return found

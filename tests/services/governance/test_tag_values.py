@@ -1,0 +1,126 @@
+"""Values of tags where they are attached: pairs that come and go, and what a tag allows."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from limnos.model.errors import AlreadyExists, BadRequest
+from limnos.model.kinds import Kind
+from limnos.services.governance.attachments import On, attached_list
+from limnos.services.governance.tag_values import VALUES_MAX, Pair, pairs_associate, tag_record, values_after
+from limnos.services.lookup.apart import apart_create
+from tests.inprocess import ADMIN, LAKE
+from tests.services.conftest import Desk
+
+HERE = On(LAKE, Kind.CATALOG, "main")
+
+
+def make(desk: Desk, name: str, allowed: tuple[str, ...] | None = None) -> None:
+    """Make a tag."""
+    record = tag_record(None, {}, allowed_values=allowed)
+    desk.run(apart_create(desk.ctx(ADMIN), metalake=LAKE, kind=Kind.TAG, name=name, record=record))
+
+
+def put(desk: Desk, *adds: str | None, removes: tuple[str | None, ...] = (), name: str = "red") -> tuple[str, ...]:
+    """Add values of a tag to the catalog and take others away."""
+    pairs = [tuple(Pair(name, value) for value in values) for values in (adds, removes)]
+    return desk.run(pairs_associate(desk.ctx(), HERE, adds=pairs[0], removes=pairs[1]))
+
+
+def values(desk: Desk) -> list[tuple[str, ...]]:
+    """The values of each tag of the catalog."""
+    return [each.values for each in desk.run(attached_list(desk.ctx(), HERE, kind=Kind.TAG))]
+
+
+@pytest.mark.parametrize(
+    "before, adds, removes, after",
+    [
+        (None, ("a", "b"), (), ("a", "b")), (("a",), ("b", "a"), (), ("a", "b")), (("a", "b"), (), ("a",), ("b",)),
+        (("a",), (), ("a",), None), (("a",), (), ("z",), ("a",)), (None, (), ("a",), None), ((), ("a",), (), ("a",)),
+        ((), (), (None,), None), ((), (), ("a",), ()), (None, (None,), (), ()), ((), (None,), (), ()),
+        (("a",), (None,), ("a",), ()), (("a", "b"), (None,), ("a",), None), (("a",), (), (None,), ("a",)),
+    ],
+)  # fmt: skip
+def test_values_after(
+    before: tuple[str, ...] | None, adds: tuple[str | None, ...], removes: tuple[str | None, ...],
+    after: tuple[str, ...] | None,
+) -> None:  # fmt: skip
+    """Adding keeps what is there, removing takes that alone, and the last value takes the tag along."""
+    assert values_after(before, adds=adds, removes=removes) == after
+
+
+def test_story_of_one_tag(desk: Desk) -> None:
+    """Pairs are added one by one, again without effect, removed, and the tag goes with its last value."""
+    make(desk, "red")
+    steps: list[tuple[tuple[str | None, ...], tuple[str | None, ...]]] = [
+        (("x", "y"), ()), (("z", "x"), ()), ((), ("y",)), ((), ("y",)), ((), ("x", "z")), ((None,), ()), (("x",), ()),
+        ((None,), ("x",)), ((), (None,)),
+    ]  # fmt: skip
+    told = [(put(desk, *adds, removes=removes), values(desk)) for adds, removes in steps]
+
+    assert [found for _, found in told] == [
+        [("x", "y")], [("x", "y", "z")], [("x", "z")], [("x", "z")], [], [()], [("x",)], [()], [],
+    ]  # fmt: skip
+    assert [names for names, _ in told] == [("red",)] * 4 + [()] + [("red",)] * 3 + [()]
+
+
+def test_what_cannot_be_is_refused_whole(desk: Desk) -> None:
+    """Contradictions, values that are none or not allowed, and a tag without a value beside others change nothing."""
+    make(desk, "red")
+    make(desk, "set", ("a", "b"))
+    make(desk, "bare", ())
+    put(desk, "x")
+    cases: list[tuple[str, tuple[str | None, ...], tuple[str | None, ...], type[Exception], str]] = [
+        ("red", ("y", " "), (), BadRequest, "1 to 256 characters"),
+        ("red", ("y", "v" * 257), (), BadRequest, "1 to 256 characters"),
+        ("red", ("y",), ("y",), BadRequest, "added and removed at once"),
+        ("red", (None,), (None,), BadRequest, "added and removed at once"),
+        ("red", ("y", None), (), BadRequest, "with a value and without one"),
+        ("red", (None,), (), AlreadyExists, "on catalog main already with values"),
+        ("set", ("a", "c"), (), BadRequest, "takes one of a, b, not c"),
+        ("bare", ("a",), (), BadRequest, "takes no value, not a"),
+        ("red", (*tuple(map(str, range(999))), "y", "z"), (), BadRequest, "more than the 1000"),
+    ]
+    for name, adds, removes, error, match in cases:
+        with pytest.raises(error, match=match):
+            put(desk, *adds, removes=removes, name=name)
+    put(desk, *map(str, range(VALUES_MAX - 1)))
+    with pytest.raises(BadRequest, match="would have 1001 values"):
+        put(desk, "one more")
+
+    assert len(values(desk)) == 1
+    assert values(desk)[0][:2] == ("x", "0")
+    assert put(desk, "a", "b", name="set") == ("red", "set")
+    assert put(desk, None, name="bare") == ("bare", "red", "set")
+
+
+def test_what_a_tag_allows() -> None:
+    """Each value once, in order; none named is any, an empty list none."""
+    assert tag_record(None, {}, allowed_values=["b", "a", "b"]).allowed_values == ("b", "a")
+    assert [tag_record(None, {}, allowed_values=allowed).valueless for allowed in (None, [], ["a"])] == [
+        False,
+        True,
+        False,
+    ]
+    for wrong in ([" "], ["x" * 257], [str(each) for each in range(VALUES_MAX + 1)]):
+        with pytest.raises(BadRequest):
+            tag_record(None, {}, allowed_values=wrong)
+
+
+def test_a_crowd_adds_each_its_own(desk: Desk) -> None:
+    """Sixty-four callers at once add a value each, and each takes another's away: every value that stays was added once."""
+    make(desk, "red")
+    put(desk, *(f"old{each}" for each in range(64)))
+
+    async def one(number: int) -> None:
+        pairs = (Pair("red", f"new{number}"),), (Pair("red", f"old{number}"),)
+        await pairs_associate(desk.ctx(), HERE, adds=pairs[0], removes=pairs[1])
+
+    async def crowd() -> None:
+        await asyncio.gather(*(one(number) for number in range(64)))
+
+    desk.run(crowd())
+
+    assert sorted(values(desk)[0]) == sorted(f"new{each}" for each in range(64))

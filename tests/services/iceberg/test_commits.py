@@ -1,0 +1,162 @@
+"""Commits in a crowd: who changes the same table stands in line, and nobody is refused for being many."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from limnos.model.errors import CommitConflict, LimnosError
+from limnos.services.iceberg import commits
+from limnos.services.iceberg.commits import LOST_RACES, table_commit
+from limnos.services.identity.users import user_enable
+from tests.inprocess import LAKE, MAIN, Node
+from tests.services.conftest import Desk
+
+WRITERS = 64
+
+
+def setting(name: str) -> list[object]:
+    """The update that sets one property."""
+    return [{"action": "set-properties", "updates": {name: "x"}}]
+
+
+def commit(node: Node, name: str, requirements: list[object] | None = None) -> Any:  # noqa: ANN401 - a coroutine
+    """Set a property of table a.t."""
+    return table_commit(
+        node.ctx(), MAIN, namespace=("a",), name="t", requirements=requirements or [], updates=setting(name)
+    )
+
+
+def properties(desk: Desk) -> dict[str, str]:
+    """What the stored document says."""
+    ((body,),) = desk.rows("SELECT body FROM document")
+    found: dict[str, str] = msgspec.json.decode(bytes(body))["properties"]
+    return found
+
+
+@pytest.fixture
+def table(desk: Desk) -> Desk:
+    """A desk with table a.t."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    return desk
+
+
+def crowd(desk: Desk, nodes: list[Node]) -> list[object]:
+    """Let many commit at once, spread over nodes; returns what went wrong."""
+
+    async def all_at_once() -> list[object]:
+        work = [commit(nodes[number % len(nodes)], f"p{number}") for number in range(WRITERS)]
+        return [each for each in await asyncio.gather(*work, return_exceptions=True) if isinstance(each, Exception)]
+
+    return desk.run(all_at_once())
+
+
+def test_writers_of_one_table_stand_in_line(table: Desk) -> None:
+    """64 callers that set a property each are all served, and on one node none of them builds in vain."""
+    lost = LOST_RACES[()]
+
+    assert crowd(table, [table.node]) == []
+    assert properties(table).keys() >= {f"p{number}" for number in range(WRITERS)}
+    assert LOST_RACES[()] == lost
+    assert len(table.node.services.lines) == 0
+
+
+def test_writers_on_two_nodes_are_all_served(table: Desk) -> None:
+    """Two nodes know nothing of each other's lines: who loses builds again."""
+    other = Node(table.lab.open())
+
+    assert crowd(table, [table.node, other]) == []
+    assert properties(table).keys() >= {f"p{number}" for number in range(WRITERS)}
+
+
+def test_requirement_that_fails_does_not_stand_in_line(table: Desk) -> None:
+    """Who demands what is not so hears of it at once, though others wait for their turn."""
+    demand: list[object] = [{"type": "assert-table-uuid", "uuid": "00000000-0000-0000-0000-000000000000"}]
+
+    async def story() -> None:
+        ((number,),) = table.rows("SELECT node_id FROM document")
+        async with table.node.services.lines.turn(number):
+            with pytest.raises(CommitConflict, match="Requirement failed"):
+                await asyncio.wait_for(commit(table.node, "p", demand), 10)
+
+    table.run(story())
+
+
+def test_who_gives_up_in_line_holds_up_nobody(table: Desk) -> None:
+    """A request whose time is over leaves the line, and writes nothing."""
+
+    async def story() -> None:
+        ((number,),) = table.rows("SELECT node_id FROM document")
+        async with table.node.services.lines.turn(number):
+            waiting = asyncio.create_task(commit(table.node, "late"))
+            for _ in range(50):
+                await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        await commit(table.node, "next")
+
+    table.run(story())
+
+    assert "late" not in properties(table)
+    assert "next" in properties(table)
+
+
+def test_race_that_is_lost_again_and_again(table: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often another node comes first, the commit is built again on what that one left."""
+    other = Node(table.lab.open())
+    before = LOST_RACES[()]
+    rivals = iter(range(20))
+    build = commits.change_apply
+
+    async def overtaken(*args: Any) -> Any:  # noqa: ANN401 - as the real one
+        built = await build(*args)
+        if args[0] is table.node.services and (number := next(rivals, None)) is not None:
+            await commit(other, f"r{number}")
+        return built
+
+    monkeypatch.setattr(commits, "change_apply", overtaken)
+
+    table.run(commit(table.node, "mine"))
+
+    assert properties(table).keys() >= {"mine", *[f"r{number}" for number in range(20)]}
+    assert LOST_RACES[()] == before + 20
+
+
+def test_access_that_moves_costs_no_second_file(table: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When only rights moved meanwhile, the commit is decided again and what was built is kept."""
+    written: list[str] = []
+    real = table.node.services.files.write
+    moving = iter([False])
+
+    async def write(location: str, data: bytes, properties: Any, *, first: bool = False) -> None:  # noqa: ANN401 - as there
+        written.append(location)
+        for _ in moving:
+            other = Desk(table.lab)
+            other.node.store = other.node.services.store = table.lab.open()
+            await user_enable(other.ctx(), metalake=LAKE, name="bob", enabled=False)
+        await real(location, data, properties, first=first)
+
+    monkeypatch.setattr(table.node.services.files, "write", write)
+
+    table.run(commit(table.node, "mine"))
+
+    assert len(written) == 1
+    assert "mine" in properties(table)
+
+
+def test_patience_ends(table: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no deadline ends it, a commit that never wins is told so at last; nothing was changed."""
+
+    async def never(*_: object, **__: object) -> bool:
+        return False
+
+    monkeypatch.setattr(commits, "_swap", never)
+    monkeypatch.setattr(commits, "PATIENCE_S", -1.0)
+
+    with pytest.raises(LimnosError, match="Too many commits to this table at once"):
+        table.run(commit(table.node, "mine"))

@@ -1,0 +1,120 @@
+"""Files of restricted readers that no plan needs are deleted in every catalog; everything else stays."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from limnos.model.errors import Unavailable
+from limnos.services.iceberg import restricted_files
+from limnos.services.iceberg.restricted_files import PERIOD_MS, restricted_prune
+from limnos.services.request.places import SET_ASIDE
+from limnos.services.storage.work import Work
+from limnos.store.tx import Tx
+
+OURS = "t7-0123456789ab-0123456789abcdef"
+OTHER = "t8-0123456789ab-0123456789abcdef"
+
+
+class Rows:
+    """The rows of directories as the task sees them: what is known, and what has just ended."""
+
+    def __init__(self, known: set[str]) -> None:
+        self.known_rows = known
+        self.homes: list[str] = []
+
+    def end(self, home: str) -> list[str]:
+        """Forget what is over."""
+        self.homes.append(home)
+        return []
+
+    def known(self) -> set[str]:
+        """What is needed."""
+        return self.known_rows
+
+
+class Tasks:
+    """A task's means, with catalogs that lie in the given places and rows that are given."""
+
+    def __init__(self, homes: list[str], *, known: set[str]) -> None:
+        self.homes = [(home, {}) for home in homes]
+        self.restricted_reads = Rows(known)
+
+    async def submit(self, mutation: object) -> object:
+        """Do what the task asks of the store."""
+        call = cast("restricted_files.partial[object]", mutation)
+        return self.homes if call.func is restricted_files._homes else call(cast("Tx", self))
+
+    async def apart(self, call: object) -> object:
+        """Do what the task does in a thread."""
+        return cast("restricted_files.partial[object]", call)(lambda _: None)
+
+
+def make(root: Path, *names: str) -> list[Path]:
+    """Write a file in each directory below a place that is set aside."""
+    files = [root / SET_ASIDE / name / "f.parquet" for name in names]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"x")
+    return files
+
+
+def prune(tasks: Tasks, *, now_ms: int = 11 * PERIOD_MS + 5) -> int:
+    """Run the task."""
+    return asyncio.run(restricted_prune(cast("Work", tasks), now_ms=now_ms))
+
+
+def test_directories_without_a_plan_go(tmp_path: Path) -> None:
+    """A directory goes whose rows have gone; of an earlier release's periods those before the last one; what is not ours stays."""
+    files = make(tmp_path, OURS, OTHER, "8", "9", "10", "11", "notes", "t9")
+    beside = tmp_path / "table" / "data.parquet"
+    beside.parent.mkdir()
+    beside.write_bytes(b"x")
+    home = f"file://{tmp_path}"
+
+    gone = prune(Tasks([home], known={f"{home}/{SET_ASIDE}/{OTHER}"}))
+
+    assert gone == 3
+    assert [file.exists() for file in files] == [False, True, False, False, True, True, True, True]
+    assert beside.exists()
+    assert prune(Tasks([home], known={f"{home}/{SET_ASIDE}/{OTHER}"})) == 0
+
+
+def test_a_store_that_is_away_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warehouse that does not answer is left for the next round; those behind it are tended to."""
+    away, there = tmp_path / "away", tmp_path / "there"
+    files = [*make(away, OURS), *make(there, OURS)]
+    store_for = restricted_files.store_for
+
+    def refuse(location: str, properties: dict[str, str]) -> object:
+        if location.endswith("/away"):
+            raise Unavailable("it does not answer")
+        return store_for(location, properties)
+
+    monkeypatch.setattr(restricted_files, "store_for", refuse)
+
+    assert prune(Tasks([f"file://{away}", f"file://{there}"], known=set())) == 1
+    assert [file.exists() for file in files] == [True, False]
+
+
+def test_a_directory_is_listed_before_its_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory that a plan makes while the task runs is never deleted: its row was there before it."""
+    home, tasks = f"file://{tmp_path}", Tasks([], known=set())
+    tasks.homes = [(home, {})]
+    made: list[Path] = []
+    known = tasks.restricted_reads.known
+
+    def read() -> set[str]:
+        found = set(known())
+        made.extend(make(tmp_path, OURS))  # after the rows were read, as its row would have been
+        return found
+
+    monkeypatch.setattr(tasks.restricted_reads, "known", read)
+
+    assert prune(tasks) == 0
+    assert made[0].exists()
+    shutil.rmtree(tmp_path / SET_ASIDE)

@@ -1,0 +1,136 @@
+"""Making Iceberg tables: the right is asked for again where time has passed, and a staged create needs it too."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import pytest
+
+from limnos.files import everything
+from limnos.formats.iceberg import metadata as documents
+from limnos.formats.iceberg.create import new_table
+from limnos.model.errors import Forbidden
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Condition, Privilege
+from limnos.services.iceberg.tables import table_create, table_register, table_stage
+from limnos.services.identity.grants import Wish, roles_give
+from limnos.services.identity.owners import owner_set
+from limnos.services.identity.roles import role_create
+from tests.inprocess import LAKE, MAIN, SCHEMA, NoFiles
+from tests.inprocess import new_table as request_of
+from tests.services.conftest import Desk
+
+FILE = "file:/warehouse/{catalog}/given/metadata/1.metadata.json"
+USES = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+
+
+class Meanwhile(NoFiles):
+    """Files of an object store that is slow enough for something else to happen while they are read and written."""
+
+    def __init__(self, work: Callable[[], Awaitable[object]], location: str) -> None:
+        super().__init__(everything())
+        self.work = work
+        self.data = documents.encode(
+            new_table(
+                uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1", location=location, schema=SCHEMA, partition_spec=None,
+                write_order=None, properties=None, now_ms=1,
+            )
+        )  # fmt: skip
+
+    async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
+        """Let it happen, then give the file."""
+        await self.work()
+        return self.data
+
+    async def read_within(self, location: str, properties: Mapping[str, str], roots: Sequence[str]) -> bytes:
+        """So for a file that a caller names: no link is asked about here."""
+        return await self.read(location, properties)
+
+    async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
+        """Let it happen."""
+        await self.work()
+
+
+@pytest.fixture
+def losing(desk: Desk) -> tuple[Desk, str]:
+    """A desk and a metadata file in it. Here ana creates tables in namespace a, where table t is hers, until a file is touched: then she is a mere
+    user of both.
+    """
+    desk.namespace("a")
+    for privilege in (*USES, Privilege.CREATE_TABLE):
+        desk.allow("ana", Kind.CATALOG, "main", privilege)
+    desk.table("a", "t", user="ana")
+    desk.run(_role(desk, "uses", USES))
+
+    async def lose() -> None:
+        await roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("of ana",), gives=False)
+        await roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("uses",))
+        await owner_set(
+            desk.ctx(), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t", owner_kind=Kind.USER, owner="bob"
+        )
+
+    ((catalog,),) = desk.rows("SELECT id FROM node WHERE name = 'main'")
+    desk.node.services.files = Meanwhile(lose, f"file:/warehouse/{catalog}/given")
+    return desk, FILE.format(catalog=catalog)
+
+
+async def _role(desk: Desk, name: str, privileges: tuple[Privilege, ...]) -> None:
+    wish = Wish(Kind.CATALOG, "main", tuple((privilege, Condition.ALLOW) for privilege in privileges))
+    await role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=(wish,))
+
+
+def test_right_that_goes_while_the_file_is_written(losing: tuple[Desk, str]) -> None:
+    """A create whose right is withdrawn while its file is on the way is refused; no table is made."""
+    desk, _ = losing
+    with pytest.raises(Forbidden, match="CREATE_TABLE"):
+        desk.run(table_create(desk.ctx("ana"), MAIN, namespace=("a",), request=request_of("new")))
+
+    assert desk.rows("SELECT name FROM node WHERE kind = ? AND deleted = 0", int(Kind.TABLE)) == [("t",)]
+
+
+@pytest.mark.parametrize("name, overwrite, missing", [("new", False, "CREATE_TABLE"), ("t", True, "ownership")])
+def test_right_that_goes_while_the_file_is_read(
+    losing: tuple[Desk, str], name: str, overwrite: bool, missing: str
+) -> None:
+    """So is a register, of a new table or over one that is there."""
+    desk, file = losing
+    before = desk.rows("SELECT name, version FROM node JOIN document ON node_id = id")
+
+    with pytest.raises(Forbidden, match=missing):
+        desk.run(
+            table_register(
+                desk.ctx("ana"), MAIN, namespace=("a",), name=name, metadata_location=file, overwrite=overwrite
+            )
+        )
+
+    assert desk.rows("SELECT name, version FROM node JOIN document ON node_id = id") == before
+
+
+@pytest.mark.parametrize("privileges", [USES, (*USES, Privilege.MODIFY_TABLE), (*USES, Privilege.CREATE_SCHEMA)])
+def test_staging_takes_the_right_to_create(desk: Desk, privileges: tuple[Privilege, ...]) -> None:
+    """A staged create stores nothing, but answers what only who may create tables is told."""
+    desk.namespace("a")
+    desk.allow("ana", Kind.CATALOG, "main", *privileges)
+
+    with pytest.raises(Forbidden, match="CREATE_TABLE"):
+        desk.run(table_stage(desk.ctx("ana"), MAIN, namespace=("a",), request=request_of("new")))
+
+
+@pytest.mark.parametrize("privileges", [(), USES, (*USES, Privilege.MODIFY_TABLE)])
+def test_overwriting_is_refused_alike_whether_the_table_is_there(desk: Desk, privileges: tuple[Privilege, ...]) -> None:
+    """Who may neither create tables nor drop this one learns nothing of it from a register with overwrite."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    if privileges:
+        desk.allow("ana", Kind.CATALOG, "main", *privileges)
+
+    def told(name: str) -> str:
+        with pytest.raises(Forbidden) as refused:
+            desk.run(
+                table_register(
+                    desk.ctx("ana"), MAIN, namespace=("a",), name=name, metadata_location="file:/x", overwrite=True
+                )
+            )
+        return refused.value.message
+
+    assert told("t") == told("none")

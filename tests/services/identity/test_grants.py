@@ -1,0 +1,150 @@
+"""Grants: who may not grant learns nothing of what a request names, and long requests cost few reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+from limnos.model.errors import BadRequest, Forbidden, IllegalObject, LimnosError, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Condition, Privilege
+from limnos.services.identity import grants, roles
+from limnos.services.identity.grants import RULES_MAX, Wish, roles_give, rules_override
+from limnos.services.identity.roles import role_create
+from limnos.view.gate import InlineGate
+from tests.inprocess import LAKE
+from tests.services.conftest import Desk
+
+
+def wish(kind: Kind, full_name: str, *privileges: Privilege) -> Wish:
+    """Ask for privileges on an object."""
+    return Wish(kind, full_name, tuple((privilege, Condition.ALLOW) for privilege in privileges))
+
+
+def create(desk: Desk, user: str, *wishes: Wish) -> None:
+    """Make a role."""
+    desk.run(role_create(desk.ctx(user), metalake=LAKE, name=f"by {user}", properties={}, wishes=wishes))
+
+
+def override(desk: Desk, user: str, *wishes: Wish) -> None:
+    """Replace the rules of the role `r`, which is there only for who gets so far."""
+    desk.run(rules_override(desk.ctx(user), metalake=LAKE, role="r", wishes=wishes))
+
+
+WAYS = pytest.mark.parametrize("way", [create, override], ids=["create", "override"])
+Way = Callable[..., None]
+
+
+@WAYS
+@pytest.mark.parametrize("user", ["ana", "stranger", "anonymous"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        (Kind.TABLE, "main.hid.t", "main.hid.none", Privilege.SELECT_TABLE),
+        (Kind.NAMESPACE, "main.hid", "main.none", Privilege.USE_SCHEMA),
+        (Kind.CATALOG, "main", "none", Privilege.USE_CATALOG),
+        (Kind.METALAKE, LAKE, "none", Privilege.CREATE_ROLE),
+    ],
+)
+def test_who_may_not_learns_nothing(desk: Desk, way: Way, user: str, named: tuple[Kind, str, str, Privilege]) -> None:
+    """Who may neither make roles nor replace rules gets one and the same refusal, whatever the body names."""
+    desk.namespace("hid")
+    desk.table("hid", "t")
+    kind, there, missing, privilege = named
+
+    def told(name: str) -> tuple[type[LimnosError], str]:
+        with pytest.raises(LimnosError) as refused:
+            way(desk, user, wish(kind, name, privilege))
+        return type(refused.value), refused.value.message
+
+    assert told(there) == told(missing)
+    assert told(there)[0] is Forbidden
+
+
+@WAYS
+def test_refusal_comes_before_any_object_is_looked_up(desk: Desk, monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+    """A refused request names a thousand objects, and none of them is searched."""
+    searched: list[str] = []
+    monkeypatch.setattr(grants, "target_find", lambda *args: searched.append(args[2]))
+
+    with pytest.raises(Forbidden):
+        way(desk, "ana", *[wish(Kind.TABLE, f"main.a.t{i}", Privilege.SELECT_TABLE) for i in range(1000)])
+
+    assert searched == []
+
+
+def test_missing_object_is_told_to_who_may(desk: Desk) -> None:
+    """Who makes a role reads 400 for an object that is not there, who replaces a role's rules 404."""
+    missing = wish(Kind.NAMESPACE, "main.none", Privilege.USE_SCHEMA)
+
+    with pytest.raises(IllegalObject, match="does not exist"):
+        create(desk, "admin", missing)
+    with pytest.raises(NotFound, match="does not exist"):
+        override(desk, "admin", missing)
+
+
+def test_many_objects_cost_few_cold_reads(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that has seen nothing yet finds the 150 objects of a new role in a handful of reads, not one for each."""
+    for i in range(150):
+        desk.namespace(f"n{i}")
+    fresh, fetch, rounds = Desk(desk.lab), InlineGate.fetch, []
+
+    async def counted(self: InlineGate, *args: object) -> None:
+        rounds.append(args)
+        await fetch(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(InlineGate, "fetch", counted)
+
+    create(fresh, "admin", *[wish(Kind.NAMESPACE, f"main.n{i}", Privilege.USE_SCHEMA) for i in range(150)])
+
+    assert len(rounds) < 15
+    assert desk.rows("SELECT count(*) FROM access_grant") == [(150,)]
+
+
+@WAYS
+def test_too_many_rules_are_refused(desk: Desk, way: Way) -> None:
+    """A request has a limit of rules, told with what to do; it holds for everybody, before anything is looked at."""
+    both = (Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
+    wishes = [wish(Kind.TABLE, f"main.a.t{i}", *both) for i in range(RULES_MAX // 2 + 1)]
+
+    for user in ("admin", "ana"):
+        with pytest.raises(BadRequest, match=f"{RULES_MAX + 2} privileges .* more than the {RULES_MAX} .* in further"):
+            way(desk, user, *wishes)
+
+
+def test_many_roles_are_given_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hundred roles that a fresh node has never seen are given in one request; ten thousand are too many."""
+    names = tuple(f"r{i}" for i in range(200))
+    for name in names:
+        desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=()))
+    fresh = Desk(desk.lab)
+
+    held = fresh.run(roles_give(fresh.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=names))
+
+    assert set(held.roles) == set(names)
+    with pytest.raises(BadRequest, match="10000 roles"):
+        fresh.run(roles_give(fresh.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=names * 50))
+
+
+@pytest.mark.parametrize(
+    "room, privilege", [(grants, Privilege.MANAGE_GRANTS), (roles, Privilege.CREATE_ROLE)], ids=["override", "create"]
+)
+def test_right_that_goes_between_the_look_and_the_change(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, room: ModuleType, privilege: Privilege
+) -> None:
+    """Who loses the right after the objects were found, and before the role or its rules are written, is refused."""
+    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
+    desk.allow("ana", Kind.METALAKE, LAKE, privilege)
+    find = grants.wishes_find
+
+    async def found_and_lost(*args: object) -> object:
+        found = await find(*args)  # type: ignore[arg-type]
+        await roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("of ana",), gives=False)
+        return found
+
+    monkeypatch.setattr(room, "wishes_find", found_and_lost)
+
+    with pytest.raises(Forbidden, match=privilege.name):
+        (override if room is grants else create)(desk, "ana")

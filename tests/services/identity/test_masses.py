@@ -1,0 +1,176 @@
+"""Many users, groups and roles: whatever their number, a fresh node answers lists of them from a few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Condition, Privilege
+from limnos.services.identity.grants import Wish, roles_give
+from limnos.services.identity.owners import owner_set
+from limnos.services.identity.roles import role_create, role_drop, roles_list, roles_on
+from limnos.services.identity.users import holders_list, principal_add, principal_remove
+from limnos.services.request.scene import Scene, Scope
+from limnos.store.schema import metadata
+from tests.inprocess import LAKE, Node
+from tests.services.conftest import Desk
+
+MANY = 300
+"""More than a read may have rounds."""
+STATEMENTS_MAX = 20
+MASSES = 20_000
+FAR = 1 << 52
+"""Ids from here on are drawn by nobody."""
+NUMBERS = f"WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {MASSES})"
+
+
+def ask(desk: Desk, reader: Callable[[Scene], Any], user: str = "admin") -> tuple[Any, int]:
+    """Ask a node that knows nothing; returns the answer and how many statements it took."""
+    fresh = Node(desk.lab.open())
+    found = desk.run(fresh.ctx(user).read(Scope(LAKE), reader))
+    return found, fresh.store.statements
+
+
+def give(desk: Desk, name: str, *roles: str, kind: Kind = Kind.USER, gives: bool = True) -> None:
+    """Give roles to somebody, or take them."""
+    desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=kind, name=name, roles=roles, gives=gives))
+
+
+def make_role(desk: Desk, name: str, *privileges: Privilege) -> None:
+    """Make a role, with these rights to the catalog."""
+    wish = Wish(Kind.CATALOG, "main", tuple((each, Condition.ALLOW) for each in privileges))
+    wishes = (wish,) if privileges else ()
+    desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=wishes))
+
+
+def multiply(desk: Desk, table: str, where: str, **changed: str) -> None:
+    """Copy a row many times, past the server; what changes is told in SQL, with the number of the copy as `n`."""
+    columns = metadata.tables[table].columns.keys()
+    values = ", ".join(changed.get(column, column) for column in columns)
+    desk.lab.database.sql(
+        f"INSERT INTO {table} ({', '.join(columns)}) {NUMBERS} SELECT {values} FROM {table}, numbers WHERE {where}"
+    )
+
+
+def first(desk: Desk, statement: str) -> int:
+    """Read one number."""
+    found: int = desk.rows(statement)[0][0]
+    return found
+
+
+@pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
+def test_details_of_masses(desk: Desk, kind: Kind) -> None:
+    """Twenty thousand who hold a role each are told, with it, by a fresh node from as many statements as a few are."""
+    make_role(desk, "r")
+    desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=kind, name="p"))
+    give(desk, "p", "r", kind=kind)
+    one = first(desk, "SELECT id FROM principal WHERE name = 'p'")
+    name = f"'p' || ({FAR} + n)"
+    multiply(desk, "principal", f"id = {one}", id=f"{FAR} + n", name=name)
+    multiply(desk, "role_member", f"principal_id = {one}", principal_id=f"{FAR} + n")
+
+    holders, statements = ask(desk, lambda scene: holders_list(scene, kind))
+
+    assert [each.roles for each in holders if each.principal.name[0] == "p"] == [("r",)] * (MASSES + 1)
+    assert statements <= STATEMENTS_MAX
+
+
+def test_masses_of_roles(desk: Desk) -> None:
+    """Twenty thousand roles with a rule each are listed by a fresh node from a few statements, to whoever may see them."""
+    make_role(desk, "r", Privilege.USE_CATALOG)
+    one = first(desk, "SELECT id FROM role WHERE name = 'r'")
+    catalog = first(desk, "SELECT id FROM node WHERE kind = 2")
+    multiply(desk, "role", f"id = {one}", id=f"{FAR} + n", name=f"'r' || ({FAR} + n)")
+    multiply(desk, "access_grant", f"role_id = {one}", role_id=f"{FAR} + n")
+    multiply(desk, "owner", f"object_id = {one}", object_id=f"{FAR} + n")
+    give(desk, "ana", "r")
+
+    every, statements = ask(desk, roles_list)
+    mine, of_mine = ask(desk, roles_list, "ana")
+    on, of_on = ask(desk, lambda scene: roles_on(scene, catalog))
+
+    assert (len(every), [role.name for role in mine], len(on)) == (MASSES + 1, ["r"], MASSES + 1)
+    assert max(statements, of_mine) <= STATEMENTS_MAX
+    assert of_on <= STATEMENTS_MAX + 100
+
+
+@pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
+def test_details_of_many(desk: Desk, kind: Kind) -> None:
+    """Everybody comes with the roles held directly, sorted, from as many statements for many as for few."""
+    for role in ("r1", "r0"):
+        make_role(desk, role)
+    for number in range(MANY):
+        desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=kind, name=f"p{number:03}"))
+    give(desk, "p007", "r1", "r0", kind=kind)
+    give(desk, "p008", "r1", kind=kind)
+
+    holders, statements = ask(desk, lambda scene: holders_list(scene, kind))
+
+    roles = {each.principal.name: each.roles for each in holders if each.principal.name[0] == "p"}
+    assert len(roles) == MANY
+    assert {name: held for name, held in roles.items() if held} == {"p007": ("r0", "r1"), "p008": ("r1",)}
+    assert statements <= STATEMENTS_MAX
+
+
+def test_details_follow_changes(desk: Desk) -> None:
+    """What is known of holders follows a role that is given, taken or dropped, and a user who is removed."""
+    for role in ("r", "s"):
+        make_role(desk, role)
+
+    def known() -> dict[str, tuple[str, ...]]:
+        found = desk.run(desk.ctx().read(Scope(LAKE), lambda scene: holders_list(scene, Kind.USER)))
+        return {each.principal.name: each.roles for each in found if each.roles}
+
+    assert known() == {}
+    give(desk, "ana", "r", "s")
+    assert known() == {"ana": ("r", "s")}
+    give(desk, "ana", "s", gives=False)
+    assert known() == {"ana": ("r",)}
+    give(desk, "bob", "s")
+    desk.run(role_drop(desk.ctx(), metalake=LAKE, name="r"))
+    assert known() == {"bob": ("s",)}
+    desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="bob"))
+    assert known() == {}
+
+
+def test_many_roles_and_who_sees_them(desk: Desk) -> None:
+    """The list of roles takes a few statements; who owns one or holds one sees just those, also after a transfer."""
+    for number in range(MANY):
+        make_role(desk, f"r{number:03}", Privilege.USE_CATALOG)
+    give(desk, "ana", "r001")
+
+    def seen() -> tuple[list[str], int]:
+        found, statements = ask(desk, roles_list, "ana")
+        return [role.name for role in found], statements
+
+    names, statements = seen()
+    assert names == ["r001"]
+    assert statements <= STATEMENTS_MAX
+    everything, statements = ask(desk, roles_list)
+    assert len(everything) == MANY
+    assert statements <= STATEMENTS_MAX
+
+    warm = desk.ctx("ana")
+    desk.run(warm.read(Scope(LAKE), roles_list))
+    desk.run(owner_set(desk.ctx(), metalake=LAKE, kind=Kind.ROLE, full_name="r002", owner_kind=Kind.USER, owner="ana"))
+    assert [role.name for role in desk.run(warm.read(Scope(LAKE), roles_list))] == ["r001", "r002"]
+
+
+@pytest.mark.parametrize("count", [3, 50, 51, MANY])
+def test_roles_on_an_object(desk: Desk, count: int) -> None:
+    """The roles on an object are told for few and many alike: those that the caller may load."""
+    for number in range(count):
+        make_role(desk, f"r{number:03}", Privilege.USE_CATALOG)
+    make_role(desk, "elsewhere")
+    give(desk, "ana", "r001", "elsewhere")
+    ((catalog,),) = desk.rows("SELECT id FROM node WHERE kind = 2")
+
+    every, statements = ask(desk, lambda scene: roles_on(scene, catalog))
+    mine, _ = ask(desk, lambda scene: roles_on(scene, catalog), "ana")
+
+    assert every == tuple(f"r{number:03}" for number in range(count))
+    assert mine == ("r001",)
+    assert statements <= STATEMENTS_MAX + 2 * min(count, 50)

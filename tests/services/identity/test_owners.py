@@ -1,0 +1,70 @@
+"""Owners: an object's owner is on the object's clock, so whoever looks at that clock learns of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.services.catalog.catalogs import catalogs_list
+from limnos.services.identity.owners import owner_load, owner_set
+from limnos.services.identity.roles import role_create, role_load
+from limnos.services.request.scene import Scope
+from tests.inprocess import LAKE, add_catalog
+from tests.services.conftest import Desk
+
+
+def hand_over(desk: Desk, kind: Kind, full_name: str, owner: str) -> None:
+    """Give an object to a user."""
+    desk.run(owner_set(desk.ctx(), metalake=LAKE, kind=kind, full_name=full_name, owner_kind=Kind.USER, owner=owner))
+
+
+def listed(desk: Desk, user: str) -> list[str]:
+    """The catalogs that a user sees in a list."""
+    return desk.run(desk.ctx(user).read(Scope(LAKE), lambda scene: [node.name for node in catalogs_list(scene)]))
+
+
+def test_list_of_catalogs_follows_their_owners(desk: Desk) -> None:
+    """A list of catalogs is read on the metalake's clock: another node's list knows a catalog's new owner at once."""
+    other = Desk(desk.lab)
+    desk.run(add_catalog(desk.ctx(), "side"))
+    assert (listed(other, "ana"), listed(other, "bob")) == ([], [])
+
+    hand_over(desk, Kind.CATALOG, "side", "ana")
+    first = (listed(other, "ana"), listed(other, "bob"))
+    hand_over(desk, Kind.CATALOG, "side", "bob")
+
+    assert first == (["side"], [])
+    assert (listed(other, "ana"), listed(other, "bob")) == ([], ["side"])
+
+
+@pytest.mark.parametrize(
+    "kind, full_name", [(Kind.METALAKE, LAKE), (Kind.CATALOG, "main"), (Kind.ROLE, "r"), (Kind.NAMESPACE, "main.a")]
+)
+def test_owner_moves_the_clock_that_readers_look_at(desk: Desk, kind: Kind, full_name: str) -> None:
+    """A metalake's owner is on the server's clock, a catalog's and a role's on the metalake's, all else on the catalog's."""
+    desk.namespace("a")
+    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
+    ((lake, main),) = desk.rows(
+        "SELECT l.id, m.id FROM node l JOIN node m ON m.parent_id = l.id WHERE l.name = ? AND m.name = 'main'", LAKE
+    )
+    home = {Kind.METALAKE: ROOT_ID, Kind.CATALOG: lake, Kind.ROLE: lake, Kind.NAMESPACE: main}[kind]
+    before = dict(desk.rows("SELECT zone, revision FROM clock"))
+
+    hand_over(desk, kind, full_name, "ana")
+
+    after = dict(desk.rows("SELECT zone, revision FROM clock"))
+    assert {zone for zone, revision in after.items() if revision != before[zone]} == {home}
+
+
+def test_role_of_another_is_seen_at_once(desk: Desk) -> None:
+    """Who is given a role's ownership may load it at the next request, on another node too."""
+    other = Desk(desk.lab)
+    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
+    hand_over(desk, Kind.ROLE, "r", "ana")
+
+    found = other.run(other.ctx("ana").read(Scope(LAKE), lambda scene: role_load(scene, "r")))
+    owner = other.run(owner_load(other.ctx("ana"), metalake=LAKE, kind=Kind.ROLE, full_name="r"))
+
+    assert found.role.name == "r"
+    assert owner is not None
+    assert owner.name == "ana"

@@ -1,0 +1,158 @@
+"""Disabled users, catalogs and metalakes: refused at the next request, everywhere, and back again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from limnos.model.errors import BadRequest, Forbidden, InUse, LimnosError, NotEmpty, NotFound, NotInUse
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.catalog.catalogs import catalog_drop, catalog_enable, catalog_load
+from limnos.services.catalog.metalakes import metalake_create, metalake_drop, metalake_set, metalakes_visible
+from limnos.services.catalog.namespaces import namespace_create, namespace_load
+from limnos.services.identity.users import principal_remove, principals_list, user_enable
+from limnos.services.request.scene import Scope
+from tests.backends import Lab
+from tests.inprocess import ADMIN, LAKE, MAIN, fill
+from tests.services.conftest import Desk
+
+
+@pytest.fixture(autouse=True)
+def furnished(desk: Desk) -> None:
+    """A namespace that ana may load."""
+    desk.namespace("a")
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+
+
+@pytest.fixture
+def open_desk(file_lab: Lab) -> Iterator[Desk]:
+    """The same lake by a node whose access control is off."""
+    desk = Desk(file_lab, access=False)
+    yield desk
+    desk.node.services.files.close()
+
+
+def loads(desk: Desk, user: str) -> str:
+    """What a user is told who loads the namespace."""
+    try:
+        desk.run(desk.ctx(user).read(MAIN, lambda scene: namespace_load(scene, ("a",))))
+    except LimnosError as error:
+        return type(error).__name__
+    return "loaded"
+
+
+def enable(desk: Desk, name: str, *, enabled: bool) -> None:
+    """Enable or disable a user."""
+    desk.run(user_enable(desk.ctx(), metalake=LAKE, name=name, enabled=enabled))
+
+
+def test_disabled_user_is_refused_at_the_next_request(desk: Desk) -> None:
+    """Disabling counts at once, in words that say what it is, and enabling too."""
+    told = [loads(desk, "ana")]
+    enable(desk, "ana", enabled=False)
+    told.append(loads(desk, "ana"))
+    with pytest.raises(Forbidden, match="User ana is disabled in metalake lake"):
+        desk.run(desk.ctx("ana").read(Scope(LAKE), lambda scene: principals_list(scene, Kind.USER)))
+    enable(desk, "ana", enabled=True)
+
+    assert [*told, loads(desk, "ana")] == ["loaded", "Forbidden", "loaded"]
+
+
+def test_disabled_user_is_refused_without_access_control(desk: Desk, open_desk: Desk) -> None:
+    """With access control off everybody may do everything, but a disabled user nothing."""
+    assert loads(open_desk, "nobody at all") == "loaded"
+
+    enable(desk, "ana", enabled=False)
+
+    assert loads(open_desk, "ana") == "Forbidden"
+    with pytest.raises(Forbidden):
+        open_desk.run(namespace_create(open_desk.ctx("ana"), MAIN, levels=("b",), properties={}))
+
+
+def test_disabled_user_sees_no_metalake(desk: Desk) -> None:
+    """A metalake is not listed to a user who is disabled in it, nor to who is no user of it."""
+    listed = [[node.name for node in desk.run(metalakes_visible(desk.ctx(user)))] for user in ("ana", "stranger")]
+    enable(desk, "ana", enabled=False)
+
+    assert listed == [[LAKE], []]
+    assert desk.run(metalakes_visible(desk.ctx("ana"))) == []
+
+
+def test_owner_of_the_metalake_cannot_be_lost(desk: Desk) -> None:
+    """Who owns the metalake can neither be disabled nor removed."""
+    with pytest.raises(BadRequest, match="give it another owner"):
+        enable(desk, ADMIN, enabled=False)
+    with pytest.raises(BadRequest, match="give it another owner"):
+        desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name=ADMIN))
+
+    assert loads(desk, ADMIN) == "loaded"
+
+
+def test_removed_user_inherits_nothing_when_added_again(desk: Desk) -> None:
+    """Somebody added under a removed user's name has none of the rights."""
+    desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
+    gone = loads(desk, "ana")
+    desk.users("ana")
+
+    assert (gone, loads(desk, "ana")) == ("Forbidden", "Forbidden")
+
+
+def test_disabled_catalog_refuses_what_lies_below(desk: Desk) -> None:
+    """Below a disabled catalog nothing is read or made; the catalog itself may be loaded, and enabled."""
+    desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
+    told = loads(desk, "ana")
+    with pytest.raises(NotInUse, match="enable it first"):
+        desk.namespace("b")
+    shown = desk.run(desk.ctx("ana").read(MAIN, catalog_load))
+    desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=True))
+
+    assert (told, shown.name, loads(desk, "ana")) == ("NotInUse", "main", "loaded")
+
+
+def test_disabled_metalake_refuses_what_lies_below(desk: Desk) -> None:
+    """Below a disabled metalake nothing is read or made until it is enabled again."""
+    desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
+    told = loads(desk, "ana")
+    with pytest.raises(NotInUse):
+        desk.users("eve")
+    desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=True))
+
+    assert (told, loads(desk, "ana")) == ("NotInUse", "loaded")
+
+
+def test_catalog_in_use_is_not_dropped(desk: Desk) -> None:
+    """A catalog is dropped when it is disabled and empty, or by force; then its name leads nowhere."""
+    with pytest.raises(InUse, match="disable it first"):
+        desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
+    desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
+    with pytest.raises(NotEmpty, match="drop its namespace a first, or force"):
+        desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
+
+    desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=True))
+
+    with pytest.raises(NotFound):
+        desk.run(desk.ctx().read(MAIN, catalog_load))
+    assert loads(desk, "ana") == "Forbidden"
+
+
+def test_metalake_in_use_is_not_dropped(desk: Desk) -> None:
+    """A metalake is dropped when it is disabled and empty, or by force; one made again under its name is another."""
+    with pytest.raises(InUse):
+        desk.run(metalake_drop(desk.ctx(), name=LAKE, force=False))
+    desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
+    with pytest.raises(NotEmpty):
+        desk.run(metalake_drop(desk.ctx(), name=LAKE, force=False))
+    desk.run(metalake_drop(desk.ctx(), name=LAKE, force=True))
+
+    desk.run(fill(desk.ctx()))
+
+    assert loads(desk, "ana") == "Forbidden"
+    assert loads(desk, ADMIN) == "NotFound"
+
+
+def test_metalakes_are_made_by_service_admins(desk: Desk) -> None:
+    """Who is no service admin makes no metalake."""
+    with pytest.raises(Forbidden):
+        desk.run(metalake_create(desk.ctx("ana"), name="pond", comment=None, properties={}))

@@ -1,0 +1,117 @@
+"""Users and groups of a metalake: added, seen, disabled, removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.access.actions import Action
+from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, LimnosError, NotFound, StalePermit
+from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.model.privileges import Privilege
+from limnos.services.catalog.namespaces import namespaces_list
+from limnos.services.identity.users import (
+    PrincipalRemove,
+    principal_add,
+    principal_delete,
+    principal_load,
+    principal_remove,
+    principal_require,
+    principals_list,
+    user_enable,
+)
+from limnos.services.request.scene import Scene, Scope
+from tests.inprocess import LAKE, MAIN
+from tests.services.conftest import Desk
+
+USER, GROUP = Kind.USER, Kind.GROUP
+
+
+def names(desk: Desk, kind: Kind, user: str = "admin") -> list[str]:
+    """Whom a user sees."""
+    return [each.name for each in desk.run(desk.ctx(user).read(Scope(LAKE), lambda s: principals_list(s, kind)))]
+
+
+def load(desk: Desk, name: str, user: str) -> str:
+    """Load a user."""
+    return desk.run(desk.ctx(user).read(Scope(LAKE), lambda s: principal_load(s, USER, name))).principal.name
+
+
+def test_names_are_taken_once_for_each_kind(desk: Desk) -> None:
+    """A group may be called as a user is, a second user may not; nor may an external id be given twice."""
+    desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=GROUP, name="ana", external_id="x1"))
+
+    with pytest.raises(AlreadyExists, match="User ana"):
+        desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=USER, name="ana"))
+    with pytest.raises(AlreadyExists):
+        desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=GROUP, name="other", external_id="x1"))
+    assert names(desk, GROUP) == ["ana"]
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "\u202eana", "x" * 2000])
+def test_names_that_are_none(desk: Desk, name: str) -> None:
+    """What is empty, too long or shows as something else is no name."""
+    with pytest.raises(BadRequest):
+        desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=USER, name=name))
+
+
+def test_everybody_may_load_oneself(desk: Desk) -> None:
+    """A user loads oneself, somebody else only with the right to manage users; and adds nobody with less."""
+    assert load(desk, "ana", "ana") == "ana"
+    with pytest.raises(Forbidden):
+        load(desk, "bob", "ana")
+    with pytest.raises(Forbidden):
+        desk.run(principal_add(desk.ctx("ana"), metalake=LAKE, kind=USER, name="eve"))
+
+    desk.allow("ana", Kind.METALAKE, LAKE, Privilege.MANAGE_USERS)
+
+    assert load(desk, "bob", "ana") == "bob"
+
+
+def test_owner_of_the_metalake_stays(desk: Desk) -> None:
+    """Nobody removes or disables the user who owns the metalake, the owner included."""
+    for work in (
+        principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="admin"),
+        user_enable(desk.ctx(), metalake=LAKE, name="admin", enabled=False),
+    ):
+        with pytest.raises(BadRequest, match="owns metalake"):
+            desk.run(work)
+
+
+def test_disabled_user_is_refused_everywhere(desk: Desk) -> None:
+    """Who is disabled reads nothing, whatever rights there are, and may again once enabled."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+
+    def look() -> object:
+        return desk.run(desk.ctx("ana").read(MAIN, lambda scene: namespaces_list(scene, ()))).names
+
+    before = look()
+    desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=False))
+    with pytest.raises(LimnosError, match="disabled"):
+        look()
+    desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=True))
+
+    assert look() == before
+
+
+def test_successor_is_not_removed_in_place_of_the_one_decided_on(desk: Desk) -> None:
+    """A removal that was decided for one user does not hit another one who has the name by then."""
+
+    def decide(scene: Scene) -> Permit[PrincipalRemove]:
+        decision = scene.require(Action.USER_MANAGE, scene.settled.outer)
+        return scene.permit(PrincipalRemove(principal_require(scene, USER, "ana")), decision)
+
+    permit = desk.run(desk.ctx().read(Scope(LAKE), decide))
+    desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="ana"))
+    desk.users("ana")
+
+    with pytest.raises(StalePermit):
+        desk.run(desk.ctx().submit(permit, principal_delete))
+
+    assert "ana" in names(desk, USER)
+
+
+def test_missing_user(desk: Desk) -> None:
+    """Who is not there is named in the refusal."""
+    with pytest.raises(NotFound, match="nobody"):
+        desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="nobody"))

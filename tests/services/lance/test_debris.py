@@ -1,0 +1,285 @@
+"""Debris of Lance tables: what no version knows goes when it is old, and every version still reads whole."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import uuid
+from pathlib import Path
+from typing import NamedTuple
+
+import lance
+import pyarrow as pa
+import pytest
+
+from limnos.files import everything
+from limnos.formats.lance_debris import SUSPECTS_MAX, Aged, Search, mark_of, own_name, sorted_out, varint
+from limnos.model.errors import StorageFailed
+from limnos.model.records import CatalogRecord
+from limnos.services.lance.debris import Table, tidy
+from limnos.services.request.places import place_within
+from limnos.services.request.storages import Storages
+
+OLD_S = 10 * 86_400
+STORIES = int(os.environ.get("LIMNOS_TEST_ROUNDS", "3"))
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def table_at(path: Path, staged: frozenset[str] = frozenset()) -> Table:
+    """A table of a catalog whose warehouse is the directory above."""
+    record = CatalogRecord(type="RELATIONAL", provider="lakehouse-generic", comment=None, properties={}, in_use=True)
+    return Table(
+        f"file://{path}", place_within(record, f"file://{path.parent}", everything(), storages=Storages()), staged
+    )
+
+
+def age(path: Path) -> None:
+    """Let every file of a table be old."""
+    then = time.time() - OLD_S
+    for each in path.rglob("*"):
+        if each.is_file():
+            os.utime(each, (then, then))
+
+
+def swept(path: Path, **more: frozenset[str]) -> set[str]:
+    """Tidy a table; returns what went."""
+    before_ms = int((time.time() - OLD_S / 2) * 1000)
+    return set(tidy(table_at(path, **more), lambda _: None, before_ms=before_ms))
+
+
+def rows(start: int, count: int = 20) -> pa.Table:
+    """Some rows."""
+    return pa.table(
+        {"id": pa.array(range(start, start + count), pa.int64()), "text": [f"w{each % 5}" for each in range(count)]}
+    )
+
+
+class Story(NamedTuple):
+    """A table with a random history, and what killed writers left in it."""
+
+    path: Path
+    dice: random.Random
+    litter: set[str]
+
+    def open(self) -> lance.LanceDataset:
+        """Open the newest version."""
+        return lance.dataset(str(self.path))
+
+    def leave(self, name: str, data: bytes = b"x") -> None:
+        """Leave a file that nobody knows."""
+        file = self.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+        self.litter.add(name)
+
+    def killed_insert(self) -> None:
+        """Rows were written and not committed."""
+        before = {each.name for each in (self.path / "data").iterdir()}
+        lance.fragment.write_fragments(rows(0), str(self.path), schema=self.open().schema)
+        self.litter.update(f"data/{each.name}" for each in (self.path / "data").iterdir() if each.name not in before)
+
+    def killed_commit(self) -> None:
+        """A manifest was staged, with its transaction, and a file of deletions."""
+        newest = min(each.name for each in (self.path / "_versions").glob("*.manifest"))
+        self.leave(f"_versions/{int(newest.partition('.')[0]) - 1:020d}.manifest-{uuid.uuid4()}", b"LANC")
+        self.leave(f"_deletions/0-1-{self.dice.getrandbits(64)}.arrow")
+
+    def killed_index(self) -> None:
+        """An index was built and not committed."""
+        self.leave(f"_indices/{uuid.uuid4()}/page_data.lance")
+
+    def unfinished(self) -> None:
+        """A file was never finished, and a manifest was moved aside."""
+        self.leave(f"data/.tmp{self.dice.getrandbits(32):x}")
+        self.leave(f"_bypassed/18446744073709551000.manifest-{self.dice.getrandbits(32):08x}")
+
+    def append(self) -> None:
+        """Add rows."""
+        lance.write_dataset(rows(self.dice.randrange(1000)), str(self.path), mode="append")
+
+    def replace(self) -> None:
+        """Write other rows in place of all."""
+        lance.write_dataset(rows(self.dice.randrange(1000)), str(self.path), mode="overwrite")
+
+    def delete(self) -> None:
+        """Delete some rows."""
+        self.open().delete(f"id % {self.dice.randrange(3, 9)} = 0")
+
+    def merge(self) -> None:
+        """Merge rows."""
+        found = self.open().merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        found.execute(rows(self.dice.randrange(1000)))
+
+    def index(self) -> None:
+        """Build an index, anew when it is there."""
+        self.open().create_scalar_index("id", "BTREE", replace=True)
+
+    def compact(self) -> None:
+        """Write small files into larger ones."""
+        self.open().optimize.compact_files()
+
+    def restore(self) -> None:
+        """Go back to a version."""
+        found = self.open()
+        lance.dataset(str(self.path), version=self.dice.choice(found.versions())["version"]).restore()
+
+    def branch(self) -> None:
+        """Make a branch, and add rows to it."""
+        self.open().create_branch(f"b{self.dice.getrandbits(32)}").insert(rows(self.dice.randrange(1000)))
+
+    def tag(self) -> None:
+        """Name a version."""
+        self.open().tags.create(f"t{self.dice.getrandbits(32)}", self.open().version)
+
+    def whole(self) -> dict[tuple[str, int], list[object]]:
+        """Read every version of every branch, by its index too."""
+        found: dict[tuple[str, int], list[object]] = {}
+        main = self.open()
+        for branch in ("", *main.branches.list()):
+            one = main.checkout_version((branch, None)) if branch else main
+            for each in one.versions():
+                version = main.checkout_version((branch or None, each["version"]))
+                version.validate()
+                by_index = version.to_table(filter="id = 7", with_row_id=True).num_rows
+                found[branch, each["version"]] = [*version.to_table().sort_by("id").to_pylist(), by_index]
+        return found
+
+
+KILLS = (Story.killed_insert, Story.killed_commit, Story.killed_index, Story.unfinished)
+CHANGES = (
+    Story.append, Story.append, Story.replace, Story.delete, Story.delete, Story.merge, Story.index, Story.compact, Story.restore,
+    Story.branch, Story.tag,
+)  # fmt: skip
+
+
+def story(path: Path, seed: int) -> Story:
+    """Tell a story: changes, and between them kills."""
+    found = Story(path, random.Random(seed), set())
+    lance.write_dataset(rows(0), str(path))
+    for _ in range(12):
+        found.dice.choice(CHANGES)(found)
+        if found.dice.random() < 0.4:
+            found.dice.choice(KILLS)(found)
+    for kill in KILLS:
+        kill(found)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(STORIES))
+def test_what_nobody_knows_goes_and_every_version_reads_whole(tmp_path: Path, seed: int) -> None:
+    """After random histories with kills, exactly the litter goes, and all versions of all branches are what they were."""
+    told = story(tmp_path / "t", seed)
+    before = told.whole()
+    age(told.path)
+
+    assert swept(told.path) == told.litter
+    assert told.whole() == before
+    assert swept(told.path) == set()
+
+
+def test_young_files_stay(tmp_path: Path) -> None:
+    """What a writer wrote lately may be committed yet."""
+    told = story(tmp_path / "t", 99)
+
+    assert swept(told.path) == set()
+    assert told.litter
+
+
+def test_a_commit_that_comes_while_it_is_looked_loses_nothing(tmp_path: Path) -> None:
+    """Old rows that a version restores or a manifest names which is read after the list are known."""
+    told = story(tmp_path / "t", 5)
+    age(told.path)
+    lance.dataset(str(told.path), version=1).restore()
+
+    swept(told.path)
+    assert lance.dataset(str(told.path)).count_rows() == 20
+
+
+def test_what_is_no_kind_of_lances_stays(tmp_path: Path) -> None:
+    """Whatever somebody else has put into a table's directories is nobody's to delete."""
+    told = Story(tmp_path / "t", random.Random(1), set())
+    told_names = (
+        "notes.txt",
+        "data/notes.txt",
+        "data/short.lance",
+        "_deletions/x.arrow",
+        "_indices/mine/f",
+        "_versions/readme",
+    )
+    lance.write_dataset(rows(0), str(told.path))
+    for name in told_names:
+        told.leave(name)
+    age(told.path)
+
+    assert swept(told.path) == set()
+
+
+def test_staged_manifests_that_commits_need_stay(tmp_path: Path) -> None:
+    """The newest version of a managed table has its manifest where its writer staged it, until the next one comes."""
+    told = Story(tmp_path / "t", random.Random(1), set())
+    lance.write_dataset(rows(0), str(told.path))
+    told.killed_commit()
+    (staged,) = (name for name in told.litter if name.startswith("_versions/"))
+    age(told.path)
+
+    assert staged not in swept(told.path, staged=frozenset({staged.rpartition("/")[2]}))
+    assert staged in swept(told.path)
+
+
+def test_a_manifest_that_cannot_be_read_keeps_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows what is in it: nothing goes."""
+    told = story(tmp_path / "t", 3)
+    age(told.path)
+
+    def refuse(*_: object, **__: object) -> bytes:
+        raise StorageFailed("no")
+
+    monkeypatch.setattr("limnos.files.local.LocalFiles.read", refuse)
+    before = sorted(told.path.rglob("*"))
+    with pytest.raises(StorageFailed):
+        swept(told.path)
+    assert sorted(told.path.rglob("*")) == before
+
+
+def test_a_way_of_writing_that_is_not_known_deletes_nothing() -> None:
+    """A mark that stands in a manifest where nobody expects it is found by the second look."""
+    marks = {b"a" * 40, varint(1 << 50), uuid.uuid4().bytes}
+    search = Search(marks)
+    odd = b"\x00".join(marks)
+
+    assert search.clear(odd) is False
+    assert search.clear_wholly(odd) is True
+
+
+def test_one_round_looks_for_so_many_and_leaves_the_rest() -> None:
+    """What is too much for one round is not taken for known, nor deleted."""
+    search = Search(varint((1 << 40) + each) for each in range(SUSPECTS_MAX + 10))
+    search.narrow()
+
+    assert len(search.suspects) == SUSPECTS_MAX
+
+
+@pytest.mark.parametrize(
+    "name, own",
+    [
+        ("data/x", "data/x"), ("tree/dev/data/x", "data/x"), ("tree/a/b/_versions/1.manifest", "_versions/1.manifest"),
+        ("tree/dev", "tree/dev"),
+    ],
+)  # fmt: skip
+def test_branches_have_directories_of_their_own(name: str, own: str) -> None:
+    """A branch's name may have slashes."""
+    assert own_name(name) == own
+
+
+def test_files_are_sorted_by_what_stands_for_them() -> None:
+    """Rows by their name, deletions by their number, an index by its UUID; whose age nobody knows stays."""
+    index = str(uuid.uuid4())
+    files = [Aged(f"data/{'ab' * 25}.lance", 1), Aged(f"_indices/{index}/f", 1), Aged("_deletions/0-1-300.arrow", 1),
+             Aged("data/.tmp1", 0), Aged("_versions/1.manifest", 1)]  # fmt: skip
+    found = sorted_out(files, before_ms=2, staged=frozenset())
+
+    assert set(found.marked) == {b"ab" * 25, uuid.UUID(index).bytes, b"\xac\x02"}
+    assert found.unowned == []
+    assert found.manifests == ["_versions/1.manifest"]
+    assert mark_of("data/x.lance") is None

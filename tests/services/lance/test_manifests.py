@@ -1,0 +1,197 @@
+"""The manifests of a managed table, where two nodes and somebody who writes past them meet at one name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
+from typing import cast
+
+from limnos.files import Entry
+from limnos.formats.lance_debris import BYPASSED
+from limnos.formats.lance_manifests import V2, manifest_name
+from limnos.model.errors import AlreadyExists, MissingFile
+from limnos.model.lance import LanceVersion
+from limnos.services.lance.manifests import Manifests
+from limnos.services.request.files import Files
+from limnos.services.request.places import Place
+
+AT = "file:///t/_versions"
+FINAL, STAGED = f"{AT}/{manifest_name(5, V2)}", f"{AT}/staged"
+RIGHT, ROGUE = b"right", b"rogue, and longer"
+VERSION = LanceVersion("", 5, V2, "staged", len(RIGHT), None, "{}", 0, settled=False)
+
+
+class Shelf:
+    """Files by name; `meanwhile` is what another node does just before one of ours is moved."""
+
+    def __init__(self, held: dict[str, bytes], meanwhile: Callable[[Shelf], None]) -> None:
+        self.held = held
+        self._meanwhile: Callable[[Shelf], None] | None = meanwhile
+
+    async def link_new(self, source: str, target: str, **_: object) -> None:
+        """Give a further name."""
+        if source not in self.held:
+            raise MissingFile(source)
+        if self.held.setdefault(target, self.held[source]) != self.held[source]:
+            raise AlreadyExists(target, kind="file")
+
+    async def move(self, source: str, target: str, **_: object) -> None:
+        """Let the other node do its part, then move."""
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile is not None:
+            meanwhile(self)
+        if source in self.held:
+            self.held[target] = self.held.pop(source)
+
+    async def read(self, location: str, _properties: object) -> bytes:
+        """Read a file."""
+        if location not in self.held:
+            raise MissingFile(location)
+        return self.held[location]
+
+    def exists_now(self, location: str) -> bool:
+        """Say whether it is there."""
+        return location in self.held
+
+
+class Catalog:
+    """What the manifests ask of a catalog."""
+
+    properties: Mapping[str, str] = MappingProxyType({})
+
+
+class Here:
+    """What they ask of a place."""
+
+    catalog = Catalog
+    roots = ("file:///t", "s3://lake/t")
+
+
+def manifests_on(shelf: Shelf, location: str = "file:///t") -> Manifests:
+    """The manifests of a table there."""
+    return Manifests(cast("Files", shelf), location, branch="", place=cast("Place", Here))
+
+
+def settled(shelf: Shelf) -> bool:
+    """Have the version settled at our node."""
+    return asyncio.run(manifests_on(shelf).settle(VERSION))
+
+
+def test_what_another_node_put_right_meanwhile_is_not_lost() -> None:
+    """It moved the rogue aside, gave the version its name, and dropped what was staged: what is moved then was the version, and comes back."""
+
+    def other(shelf: Shelf) -> None:
+        del shelf.held[STAGED]
+        shelf.held[FINAL] = RIGHT
+
+    shelf = Shelf({STAGED: RIGHT, FINAL: ROGUE}, other)
+
+    assert settled(shelf)
+    assert shelf.held[FINAL] == RIGHT
+
+
+def test_what_was_never_the_version_does_not_come_back() -> None:
+    """Somebody has deleted what was staged, and the rogue stays aside: the version is lost, and that is said."""
+
+    def deleted(shelf: Shelf) -> None:
+        del shelf.held[STAGED]
+
+    shelf = Shelf({STAGED: RIGHT, FINAL: ROGUE}, deleted)
+
+    assert not settled(shelf)
+    assert FINAL not in shelf.held
+    assert [each for each in shelf.held if f"/{BYPASSED}/" in each]
+
+
+def test_the_name_is_taken_again_and_again() -> None:
+    """Each time what has it is moved aside, till the version has it."""
+
+    def again(shelf: Shelf) -> None:
+        shelf.held[FINAL] = ROGUE + b"!"
+
+    shelf = Shelf({STAGED: RIGHT, FINAL: ROGUE}, again)
+
+    assert settled(shelf)
+    assert shelf.held[FINAL] == RIGHT
+
+
+class Bucket(Shelf):
+    """An object store: a move is a read, a write, a look and a deletion, and the other node does its part before the last one."""
+
+    async def move(self, source: str, target: str, **_: object) -> None:
+        """Put it aside, look again, let the other node do its part, and delete whatever has the name then."""
+        self.held[target] = self.held[source]
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile is not None:
+            meanwhile(self)
+        self.held.pop(source, None)
+
+    async def entries(self, location: str, *_: object, **__: object) -> list[Entry]:
+        """List what is there."""
+        inside = [name.removeprefix(f"{location}/") for name in self.held if name.startswith(f"{location}/")]
+        return [Entry(name, 1, 1) for name in inside]
+
+    async def delete(self, location: str, _properties: object) -> None:
+        """Delete a file."""
+        self.held.pop(location, None)
+
+    async def exists(self, location: str, _properties: object) -> bool:
+        """Say whether it is there."""
+        return location in self.held
+
+
+IN_BUCKET = "s3://lake/t/_versions"
+FINAL_THERE, STAGED_THERE = f"{IN_BUCKET}/{manifest_name(5, V2)}", f"{IN_BUCKET}/staged"
+
+
+def test_a_manifest_that_is_deleted_in_the_place_of_another_comes_back() -> None:
+    """Two nodes move a rogue; one of them late, when the version has its name and the next one is there. It deletes the version, and puts it back."""
+
+    def other(shelf: Shelf) -> None:
+        del shelf.held[FINAL_THERE]
+        there = manifests_on(shelf, "s3://lake/t")
+        apart = asyncio.new_event_loop()
+        with ThreadPoolExecutor(1) as threads:
+            assert threads.submit(apart.run_until_complete, there.settle(VERSION)).result()
+            threads.submit(apart.run_until_complete, there.drop_staged(VERSION)).result()
+        apart.close()
+
+    shelf = Bucket({STAGED_THERE: RIGHT, FINAL_THERE: b"wrong"}, other)
+
+    async def late() -> bool:
+        ours = manifests_on(shelf, "s3://lake/t")
+        aside = await ours.move_aside(manifest_name(5, V2))
+        assert FINAL_THERE not in shelf.held
+        return await ours.settle(VERSION, aside=aside)
+
+    assert asyncio.run(late())
+    assert shelf.held[FINAL_THERE] == RIGHT
+
+
+def test_what_is_aside_in_an_object_store_is_not_taken_for_the_version() -> None:
+    """It may be another file than the one that went, of the same length: the version is lost, and that is said."""
+    shelf = Bucket({FINAL_THERE: b"wrong"}, lambda _: None)
+
+    async def late() -> bool:
+        ours = manifests_on(shelf, "s3://lake/t")
+        return await ours.settle(VERSION, aside=await ours.move_aside(manifest_name(5, V2)))
+
+    assert not asyncio.run(late())
+    assert FINAL_THERE not in shelf.held
+
+
+def test_what_nobody_contended_for_does_not_stay_staged() -> None:
+    """Once the version has its name, what its writer has staged goes, in an object store too; a rogue of another version is no reason to keep it."""
+    shelf = Bucket({STAGED_THERE: RIGHT, f"s3://lake/t/{BYPASSED}/{manifest_name(4, V2)}-1a": ROGUE}, lambda _: None)
+
+    async def done() -> None:
+        ours = manifests_on(shelf, "s3://lake/t")
+        assert await ours.settle(VERSION)
+        await ours.drop_staged(VERSION)
+
+    asyncio.run(done())
+
+    assert shelf.held[FINAL_THERE] == RIGHT
+    assert STAGED_THERE not in shelf.held

@@ -1,0 +1,188 @@
+"""Names of new users, groups and roles: what PRECIS and UTS 39 let pass, at every door that makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from limnos.access.authentication import Authenticator
+from limnos.model.errors import AlreadyExists, BadRequest, Unauthenticated
+from limnos.model.kinds import Kind
+from limnos.model.permits import upkeep_permit
+from limnos.services.catalog.metalakes import metalake_create
+from limnos.services.identity.issuer import ISSUER
+from limnos.services.identity.logins import password_set
+from limnos.services.identity.roles import role_create
+from limnos.services.identity.service_accounts import secret_create
+from limnos.services.identity.signing_in import sign_in
+from limnos.services.identity.tokens import token_create
+from limnos.services.identity.users import principal_add
+from limnos.services.lookup.principal_names import check_new_name, look_alike, name_problem, odd_names
+from limnos.services.request.context import Context
+from tests.backends import Lab
+from tests.inprocess import ADMIN, LAKE
+from tests.services.conftest import Desk
+from tests.services.identity.test_signing_in import Vouching
+
+DOUBLE = "admin\u200b"
+"""Looks like `admin`: a zero width space at its end."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ana", "ana.maria+x@example.org", "Ana Maria", "DOMAIN\\joe", "cn=joe,ou=people", "100%", "M\u00fcller", "\u0418\u0432\u0430\u043d \u041f\u0435\u0442\u0440\u043e\u0432",
+        "\u5f20\u4f1f", "\u5c71\u7530Taro", "\uae40 \ucca0\uc218", "\u05d3\u05d5\u05d3", "\u0645\u062d\u0645\u062f", "\u0915\u094d\u0937", "\u0438\u0432\u0430\u043d@example.org",
+    ],
+)  # fmt: skip
+def test_names_of_one_script_are_taken(name: str) -> None:
+    """E-mail addresses, names with spaces, names of a directory, and names in other scripts."""
+    assert name_problem(name) is None
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        (DOUBLE, r"U\+200B is not allowed"),
+        ("ad\u00admin", r"U\+00AD is not allowed"),
+        ("admin\ufe0f", r"U\+FE0F is not allowed"),
+        ("admin\u3164", r"U\+3164 is not allowed"),
+        ("ana\u2003b", r"U\+2003 is not allowed"),
+        ("\u0430dmin", "mixes letters of Cyrillic and Latin"),
+        ("joe@ex\u0430mple.org", "mixes letters of Cyrillic and Latin"),
+        ("\uff41na", r"another spelling of ana\. Write that one \(U\+0061 U\+006E U\+0061\)"),
+        ("Jose\u0301", "another spelling of Jos\u00e9"),
+        (" ana", "a space at an end"),
+        ("ana ", "a space at an end"),
+        ("ana  b", "a space at an end, or beside another one"),
+        ("123\u0645\u062d", "in another order"),
+        ("\u202eana", "marks of direction"),
+    ],
+)
+def test_names_that_deceive_are_refused(name: str, words: str) -> None:
+    """The message names the code point or the form, since what shows is what deceives."""
+    with pytest.raises(BadRequest, match=words):
+        check_new_name(name, Kind.USER)
+
+
+@pytest.mark.parametrize(
+    "name, twin",
+    [("adm\u0131n", "admin"), ("\u0455\u0441\u043e\u0440\u0435", "scope"), ("\u0430-team", "a-team")],
+)
+def test_a_name_that_looks_like_a_known_one_is_found(name: str, twin: str) -> None:
+    """Each word is of one script, and the whole shows as ASCII letters; without the twin, the name is right."""
+    assert look_alike(name, ["other", twin]) == twin
+    assert look_alike(name, ["other", name]) is None
+    with pytest.raises(BadRequest, match=f"looks like {twin}"):
+        check_new_name(name, Kind.USER, known=[twin])
+
+
+@pytest.mark.parametrize("name", ["userl", "corn", "\u0438\u0432\u0430\u043d", "jos\u00e9"])
+def test_names_that_show_what_they_are_look_like_none(name: str) -> None:
+    """Two ASCII names are never taken for each other, nor is a name with a letter that ASCII has nothing like."""
+    assert look_alike(name, ["user1", "com", "jose", "ivan"]) is None
+
+
+Door = Callable[[Context, str], Coroutine[Any, Any, object]]
+DOORS: dict[str, Door] = {
+    "user": lambda ctx, name: principal_add(ctx, metalake=LAKE, kind=Kind.USER, name=name),
+    "group": lambda ctx, name: principal_add(ctx, metalake=LAKE, kind=Kind.GROUP, name=name),
+    "role": lambda ctx, name: role_create(ctx, metalake=LAKE, name=name, properties={}, wishes=()),
+    "secret": lambda ctx, name: secret_create(ctx, user=name, expires_in_s=None),
+    "password": lambda ctx, name: password_set(ctx, user=name, password="correct horse battery", old=None, address="x"),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_refuses_a_name_that_deceives(desk: Desk, door: str) -> None:
+    """Nothing is stored of it."""
+    with pytest.raises(BadRequest, match=r"U\+200B"):
+        desk.run(DOORS[door](desk.ctx(), DOUBLE))
+
+    assert [tables(desk, name) for name in (DOUBLE, "admin")] == [[0, 0, 0, 0], [1, 0, 0, 0]]
+
+
+def tables(desk: Desk, name: str) -> list[int]:
+    """How many rows of a name there are, of users and groups, roles, tokens and passwords."""
+    asked = [("principal", "name"), ("role", "name"), ("token", "user_name"), ("password", "user_name")]
+    return [desk.rows(f"SELECT count(*) FROM {table} WHERE {column} = ?", name)[0][0] for table, column in asked]
+
+
+@pytest.mark.parametrize("door", ["user", "group", "role"])
+def test_every_door_of_a_metalake_compares_with_the_names_there(desk: Desk, door: str) -> None:
+    """A name that looks like a user's, a group's or a role's is refused beside that one."""
+    desk.run(DOORS[door](desk.ctx(), "scope"))
+
+    with pytest.raises(BadRequest, match="looks like scope"):
+        desk.run(DOORS[door](desk.ctx(), "\u0455\u0441\u043e\u0440\u0435"))
+
+
+def test_a_name_that_looks_like_a_service_admins_is_refused(desk: Desk) -> None:
+    """Also for a group; whether the metalake has such a user or not."""
+    desk.run(DOORS["role"](desk.ctx(), "adm\u0131n"))  # nothing of the sort is called admin
+
+    with pytest.raises(BadRequest, match="looks like admin"):
+        desk.run(DOORS["group"](desk.ctx(), "adm\u0131n"))
+
+
+@pytest.mark.parametrize("user", [DOUBLE, "\u0430dmin", "adm\u0131n"])
+def test_an_issuers_token_makes_no_double_of_a_user(desk: Desk, user: str) -> None:
+    """The token is refused, and no metalake has the user afterwards."""
+    desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
+    ISSUER.put(desk.node.services, Vouching())
+
+    with pytest.raises(Unauthenticated, match="names a user who cannot be"):
+        desk.run(sign_in(desk.node.services, bearer(user), request_id="r"))
+    assert desk.rows("SELECT count(*) FROM principal WHERE name = ?", user) == [(0,)]
+
+
+def bearer(user: str) -> bytes:
+    """A token of `Vouching`, with escapes for what is beyond ASCII."""
+    return f"Bearer {user.encode('unicode_escape').decode()}../10/-".encode()
+
+
+def stored(desk: Desk, name: str) -> None:
+    """Give user ana a name that is refused today, as an older release did."""
+    desk.lab.database.sql("UPDATE principal SET name = ? WHERE name = 'ana'", name)
+
+
+def test_a_stored_name_goes_on_working(desk: Desk) -> None:
+    """Who has one signs in, gets tokens, secrets and roles; and adding the user again says that there is one."""
+    stored(desk, DOUBLE)
+    desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
+    ISSUER.put(desk.node.services, Vouching())
+
+    assert desk.run(sign_in(desk.node.services, bearer(DOUBLE), request_id="r")).user == DOUBLE
+    assert desk.run(token_create(desk.ctx(), user=DOUBLE, name="x", expires_in_s=60))[0].user == DOUBLE
+    assert desk.run(DOORS["secret"](desk.ctx(), DOUBLE))
+    with pytest.raises(AlreadyExists):
+        desk.run(DOORS["user"](desk.ctx(), DOUBLE))
+
+
+def test_stored_names_that_deceive_are_told(desk: Desk) -> None:
+    """With the metalake, the kind and what is wrong; those of the settings' service admins are right."""
+    stored(desk, DOUBLE)
+    desk.lab.database.sql("UPDATE principal SET name = ? WHERE name = 'bob'", "adm\u0131n")
+
+    async def told(*admins: str) -> list[tuple[Kind, str, str]]:
+        found = await desk.node.store.submit(upkeep_permit("test"), lambda tx: odd_names(tx, admins=admins))
+        return [(each.kind, each.name, each.problem[:20]) for each in found if each.metalake == LAKE]
+
+    assert desk.run(told(ADMIN)) == [
+        (Kind.USER, DOUBLE, "U+200B is not allowe"),
+        (Kind.USER, "adm\u0131n", "it looks like admin"),
+    ]
+    assert desk.run(told(ADMIN, DOUBLE, "adm\u0131n")) == []
+
+
+def test_without_access_control_nobody_becomes_a_double(file_lab: Lab) -> None:
+    """Who only says who they are makes no metalake, and no token, as somebody who looks like another."""
+    desk = Desk(file_lab, access=False)
+
+    with pytest.raises(BadRequest, match=r"U\+200B"):
+        desk.run(metalake_create(desk.ctx(DOUBLE), name="other", comment=None, properties={}))
+    for user in (None, DOUBLE):
+        with pytest.raises(BadRequest, match=r"U\+200B"):
+            desk.run(token_create(desk.ctx(DOUBLE if user is None else "ana"), user=user, name="x", expires_in_s=60))

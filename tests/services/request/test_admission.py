@@ -1,0 +1,72 @@
+"""Admission: whose long bodies are read, asked of a scene before anything in them is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.access.actions import Action
+from limnos.model.errors import Forbidden
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.names.path import Levels
+from limnos.services.request.admission import require_prospect
+from limnos.services.request.scene import Scope
+from tests.inprocess import MAIN
+from tests.services.conftest import Desk
+
+
+def ask(desk: Desk, user: str, *actions: Action, name: Levels = (), scope: Scope = MAIN) -> None:
+    """Ask for a user; with a name, about a table."""
+    kind = Kind.TABLE if name else None
+    desk.run(desk.ctx(user).read(scope, lambda scene: require_prospect(scene, actions, kind=kind, name=name)))
+
+
+def test_who_holds_nothing_is_refused(desk: Desk) -> None:
+    """In the words of the first action, alike whether the table is there or not."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    told = []
+
+    for name in (("a", "t"), ("a", "u")):
+        with pytest.raises(Forbidden) as refused:
+            ask(desk, "ana", Action.TABLE_COMMIT, Action.TABLE_CREATE, name=name)
+        told.append(str(refused.value).replace("a.u", "a.t"))
+
+    assert told[0] == told[1]
+    assert "table_commit" in told[0]
+
+
+def test_any_of_the_actions_is_enough(desk: Desk) -> None:
+    """Who could do the second is admitted, also with a right that is held elsewhere."""
+    desk.namespace("a")
+    desk.namespace("b")
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    with pytest.raises(Forbidden):
+        ask(desk, "ana", Action.TABLE_COMMIT, Action.TABLE_CREATE, name=("a", "t"))
+
+    desk.allow("ana", Kind.NAMESPACE, "main.b", Privilege.CREATE_TABLE)
+
+    ask(desk, "ana", Action.TABLE_COMMIT, Action.TABLE_CREATE, name=("a", "t"))
+    with pytest.raises(Forbidden):
+        ask(desk, "ana", Action.TABLE_COMMIT, name=("a", "t"))
+
+
+def test_owners_are_admitted(desk: Desk) -> None:
+    """Whoever owns what the table lies in has a prospect of it."""
+    desk.namespace("a")
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA, Privilege.USE_SCHEMA)
+    desk.namespace("mine", user="ana")
+
+    ask(desk, "ana", Action.TABLE_COMMIT, name=("mine", "t"))
+    with pytest.raises(Forbidden):
+        ask(desk, "ana", Action.TABLE_COMMIT, name=("a", "t"))
+
+
+def test_access_off_admits_everybody(file_lab: object) -> None:
+    """Where nobody is asked for rights, nobody is for a prospect."""
+    from tests.inprocess import fill
+
+    desk = Desk(file_lab, access=False)  # type: ignore[arg-type]
+    desk.run(fill(desk.ctx()))
+
+    ask(desk, "eve", Action.TABLE_COMMIT, name=("a", "t"))

@@ -1,0 +1,431 @@
+"""Lists of containers name what lies above the objects that a caller may use, and nothing else: against a model, after any change."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from limnos.access import browsing as paths
+from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, IllegalPrivilege, NotEmpty, NotFound
+from limnos.model.kinds import KINDS, Kind
+from limnos.model.privileges import Condition, Privilege
+from limnos.services.catalog.namespaces import (
+    namespace_alter,
+    namespace_drop,
+    namespace_load,
+    namespace_move,
+    namespaces_list,
+)
+from limnos.services.catalog.tables import table_drop, table_load, table_move
+from limnos.services.identity.grants import Wish, privileges_grant, roles_give
+from limnos.services.identity.groups import member_remove, members_add
+from limnos.services.identity.owners import owner_set
+from limnos.services.identity.roles import role_create
+from limnos.services.identity.users import principal_add
+from limnos.services.request import pages
+from limnos.services.request.browsing import catalog_names, paths_of
+from limnos.services.request.pages import Asked
+from limnos.services.request.properties import Edits
+from limnos.services.request.scene import Scope
+from limnos.services.sqlpp.metadata import MetadataRequest, metadata_gather
+from limnos.services.upkeep.trash import trash_list, undrop
+from limnos.store import owners as owner_rows
+from limnos.view import listings
+from tests.inprocess import LAKE, MAIN, Node, add_catalog
+from tests.services.browsing import Model
+from tests.services.conftest import Desk
+
+REFUSED = (Forbidden, NotFound)
+ROLES = {"yes": True, "no": False, "ours": True}
+"""Roles of the story; `ours` comes through the group."""
+RIGHTS = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
+
+
+def grant(desk: Desk, kind: Kind, name: str, *privileges: Privilege, role: str = "yes", takes: bool = False) -> None:
+    """Let a role allow something (`no`: deny it), or take that away."""
+    condition = Condition.ALLOW if ROLES[role] else Condition.DENY
+    wish = Wish(kind, name, tuple((each, condition) for each in privileges))
+    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role=role, wish=wish, grants_them=not takes))
+
+
+def own(desk: Desk, kind: Kind, name: str, who: str, *, as_kind: Kind = Kind.USER) -> None:
+    """Give an object to somebody."""
+    desk.run(owner_set(desk.ctx(), metalake=LAKE, kind=kind, full_name=name, owner_kind=as_kind, owner=who))
+
+
+@pytest.fixture
+def lake(desk: Desk) -> Desk:
+    """A lake of three catalogs, with roles for ana and a group `crew`."""
+    for name in ("other", "third"):
+        desk.run(add_catalog(desk.ctx(), name))
+    desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name="crew"))
+    for role in ROLES:
+        desk.run(role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, wishes=()))
+        kind, name = (Kind.GROUP, "crew") if role == "ours" else (Kind.USER, "ana")
+        desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=kind, name=name, roles=(role,)))
+    return desk
+
+
+@pytest.fixture
+def deep(lake: Desk) -> Desk:
+    """The same with tables `main.Privilege.Q.t`, `main.Privilege.S.t` and `main.other.t`."""
+    for levels in (("P", "Q"), ("P", "S"), ("other",)):
+        lake.namespace(*levels)
+        lake.table(*levels, "t")
+    return lake
+
+
+def listed(desk: Desk, *parent: str, user: str = "ana", node: Node | None = None) -> list[str] | None:
+    """List namespaces; None when that is refused."""
+    ctx = (node or desk.node).ctx(user)
+    scope, levels = Scope(LAKE, parent[0]), parent[1:]
+    try:
+        return desk.run(ctx.read(scope, lambda scene: namespaces_list(scene, levels))).texts()
+    except REFUSED:
+        return None
+
+
+def catalogs(desk: Desk, *, user: str = "ana", node: Node | None = None) -> list[str]:
+    """List catalogs."""
+    return desk.run(catalog_names((node or desk.node).ctx(user), LAKE))
+
+
+# -- by hand -------------------------------------------------------------------------------------------------------
+
+
+def test_a_right_deep_down_names_what_lies_above_it(deep: Desk) -> None:
+    """Who may use one nested namespace gets there from the root by lists alone, and sees nothing beside the way."""
+    grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    assert listed(deep, "main") == []
+
+    grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.USE_SCHEMA)
+
+    assert catalogs(deep) == ["main"]
+    assert listed(deep, "main") == ["P"]
+    assert listed(deep, "main", "P") == ["Q"]
+    assert listed(deep, "main", "P", "Q") == []
+    with pytest.raises(Forbidden):
+        deep.run(deep.ctx("ana").read(MAIN, lambda scene: namespace_load(scene, ("P",))))
+
+
+@pytest.mark.parametrize("how", ["right", "owner", "group", "group's right"])
+def test_one_table_names_what_lies_above_it(deep: Desk, how: str) -> None:
+    """So does a right on one table, or ownership of it, also through a group and without the right to use the catalog."""
+    if how.startswith("group"):
+        deep.run(members_add(deep.ctx(), metalake=LAKE, group="crew", users=("ana",)))
+    assert (catalogs(deep), listed(deep, "main")) == ([], None)
+
+    if "right" in how:
+        grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE, role="ours" if how.startswith("group") else "yes")
+    else:
+        own(
+            deep,
+            Kind.TABLE,
+            "main.P:Q.t",
+            "ana" if how == "owner" else "crew",
+            as_kind=Kind.USER if how == "owner" else Kind.GROUP,
+        )
+
+    assert catalogs(deep) == ["main"]
+    assert (listed(deep, "main"), listed(deep, "main", "P")) == (["P"], ["Q"])
+    assert (listed(deep, "main", "P", "S"), listed(deep, "main", "other"), listed(deep, "main", "gone")) == (None,) * 3
+    with pytest.raises(Forbidden):
+        deep.run(deep.ctx("ana").read(MAIN, lambda scene: table_load(scene, ("P", "Q"), "t")))
+
+
+@pytest.mark.parametrize(
+    "kind, name, privilege",
+    [
+        (Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE),
+        (Kind.NAMESPACE, "main.P:Q", Privilege.SELECT_TABLE),
+        (Kind.NAMESPACE, "main.P", Privilege.USE_SCHEMA),
+        (Kind.CATALOG, "main", Privilege.USE_CATALOG),
+        (Kind.METALAKE, LAKE, Privilege.USE_CATALOG),
+    ],
+)
+def test_a_denial_takes_the_names_away(deep: Desk, kind: Kind, name: str, privilege: Privilege) -> None:
+    """A right that is denied at some level, or behind a denied USE, names nothing."""
+    grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE, role="ours")
+    deep.run(members_add(deep.ctx(), metalake=LAKE, group="crew", users=("ana",)))
+    assert listed(deep, "main") == ["P"]
+
+    grant(deep, kind, name, privilege, role="no")
+    assert (catalogs(deep), listed(deep, "main")) == ([], None)
+
+    grant(deep, kind, name, privilege, role="no", takes=True)
+    assert (catalogs(deep), listed(deep, "main")) == (["main"], ["P"])
+
+
+def test_rights_from_above_name_nothing_more(deep: Desk) -> None:
+    """A right to everything in a catalog opens no list: it lies on no object in it."""
+    grant(deep, Kind.CATALOG, "main", Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
+    assert (catalogs(deep), listed(deep, "main")) == ([], None)
+
+    grant(deep, Kind.CATALOG, "main", Privilege.USE_SCHEMA, takes=True)
+    grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.USE_SCHEMA)
+    assert (listed(deep, "main"), listed(deep, "main", "P")) == (["P"], ["Q"])
+
+
+def test_names_follow_moves_drops_and_what_comes_back(deep: Desk) -> None:
+    """A move takes the names along, a drop takes them away until the object is back."""
+    grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE)
+    admin = deep.ctx()
+    deep.run(namespace_move(admin, MAIN, source=("P", "Q"), target=("other", "Q")))
+    assert (listed(deep, "main"), listed(deep, "main", "other"), listed(deep, "main", "P")) == (["other"], ["Q"], None)
+
+    deep.run(namespace_move(admin, MAIN, source=("other",), target=("fine",)))
+    assert listed(deep, "main") == ["fine"]
+
+    deep.run(table_move(admin, MAIN, source=("fine", "Q", "t"), target=("P", "S", "u")))
+    assert (listed(deep, "main"), listed(deep, "main", "P"), listed(deep, "main", "fine")) == (["P"], ["S"], None)
+
+    deep.run(table_drop(admin, MAIN, namespace=("P", "S"), name="u", purge=False))
+    assert (catalogs(deep), listed(deep, "main")) == ([], None)
+
+    (dropped,) = deep.run(trash_list(admin, MAIN, below=(), before=(2**62, 2**62), limit=10)).found
+    deep.run(undrop(admin, MAIN, dropped_id=dropped.row.id))
+    assert (catalogs(deep), listed(deep, "main")) == (["main"], ["P"])
+
+
+def test_what_the_caller_makes_names_its_way_at_once(deep: Desk) -> None:
+    """A create moves no right: a list that was looked at before holds the new way all the same."""
+    grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.CREATE_SCHEMA)
+    assert listed(deep, "main") == []
+
+    deep.namespace("P", "Q", "mine", user="ana")
+
+    assert (listed(deep, "main"), listed(deep, "main", "P")) == (["P"], ["Q"])
+
+
+def test_pages_go_on_over_what_is_hidden(lake: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page of names is full, none comes twice, and none is left out, however much is hidden in between."""
+    monkeypatch.setattr(listings, "BLOCK", 4)
+    monkeypatch.setattr(pages, "READ_MAX", 8)
+    grant(lake, Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    expected = []
+    for number in range(50):
+        name = f"n{number:02}"
+        lake.namespace(name, "in")
+        if number % 7 == 3:
+            grant(lake, Kind.NAMESPACE, f"main.{name}:in", Privilege.USE_SCHEMA)
+        if number % 11 == 5:
+            grant(lake, Kind.NAMESPACE, f"main.{name}", Privilege.USE_SCHEMA)
+        if number % 7 == 3 or number % 11 == 5:
+            expected.append(name)
+    found: list[list[str]] = []
+    after: str | None = ""
+    while after is not None:
+        asked = Asked(after, 3)
+        page = lake.run(lake.ctx("ana").read(MAIN, lambda scene: namespaces_list(scene, (), asked)))  # noqa: B023
+        found.append(page.texts())
+        after = page.last
+
+    assert [name for part in found for name in part] == expected
+    assert all(len(part) == 3 for part in found[:-1])
+
+
+# -- what it costs -------------------------------------------------------------------------------------------------
+
+
+def shown(desk: Desk, node: Node, user: str = "ana") -> Any:  # noqa: ANN401 - compared by identity
+    """The browse paths of `main`."""
+    return desk.run(node.ctx(user).read(MAIN, paths_of))
+
+
+def test_a_hot_list_is_one_statement(deep: Desk) -> None:
+    """Neither list asks the store for more than what has changed, once it knows what it shows."""
+    grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE)
+    node = Node(deep.lab.open())
+    for ask, expected in (
+        (lambda: catalogs(deep, node=node), ["main"]),
+        (lambda: listed(deep, "main", node=node), ["P"]),
+    ):
+        assert ask() == expected
+        statements = []
+        for _ in range(3):
+            deep.run(
+                namespace_alter(deep.ctx(), MAIN, levels=("other",), edits=Edits(comment="new"))
+            )  # so that it asks
+            start = node.store.statements
+            assert ask() == expected
+            statements.append(node.store.statements - start)
+        assert statements == [1, 1, 1]
+
+
+def test_unrelated_changes_leave_the_names(deep: Desk) -> None:
+    """What is shown stays the same object over commits, tables and namespaces of others, other users' rights and renames."""
+    grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.USE_SCHEMA)
+    own(deep, Kind.TABLE, "main.P:S.t", "ana")
+    node = Node(deep.lab.open())
+    before = shown(deep, node)
+    for change in (
+        lambda: deep.table("other", "u"),
+        lambda: deep.run(table_drop(deep.ctx(), MAIN, namespace=("other",), name="u", purge=False)),
+        lambda: deep.table("P", "Q", "mine"),
+        lambda: deep.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG),
+        lambda: own(deep, Kind.TABLE, "main.other.t", "bob"),
+        lambda: deep.run(namespace_move(deep.ctx(), MAIN, source=("P",), target=("R",))),
+    ):
+        change()
+        assert shown(deep, node) is before
+
+    deep.run(namespace_move(deep.ctx(), MAIN, source=("R", "Q"), target=("other", "Q")))
+    assert shown(deep, node) is not before
+    assert listed(deep, "main", node=node) == ["R", "other"]
+
+
+def test_who_sees_a_whole_list_pays_nothing(deep: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths are worked out only for who does not see all of a list of containers."""
+    grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    for name in ("other", "third"):
+        grant(deep, Kind.CATALOG, name, Privilege.USE_CATALOG)
+    monkeypatch.setattr(paths, "_Builder", None)
+
+    assert listed(deep, "main") == ["P", "other"]
+    assert catalogs(deep) == ["main", "other", "third"]
+
+
+def test_many_rules_are_read_in_parts(lake: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has many rules and owns much makes others wait for a part at most; the parts together are the whole."""
+    monkeypatch.setattr(paths, "READ_MAX", 3)
+    monkeypatch.setattr(paths, "WORK_MAX", 6)
+    monkeypatch.setattr(owner_rows, "OWNED_MAX", 4)
+    for number in range(20):
+        lake.namespace(f"a{number:02}", "b")
+        grant(lake, Kind.NAMESPACE, f"main.a{number:02}:b", Privilege.USE_SCHEMA)
+        lake.namespace(f"o{number:02}", "b")
+        own(lake, Kind.NAMESPACE, f"main.o{number:02}:b", "ana")
+    node = Node(lake.lab.open())
+
+    assert catalogs(lake, node=node) == ["main"]
+    node = Node(lake.lab.open())
+    assert listed(lake, "main", node=node) == [f"{letter}{number:02}" for letter in "ao" for number in range(20)]
+
+
+# -- against the model ---------------------------------------------------------------------------------------------
+
+
+class Story:
+    """Random changes of a lake, with what two nodes list after each held against the model."""
+
+    def __init__(self, desk: Desk, seed: int) -> None:
+        self.desk = desk
+        self.random = random.Random(seed)
+        self.nodes = [desk.node, Node(desk.lab.open())]
+        self.made = 0
+
+    def objects(self, *kinds: Kind) -> list[tuple[Kind, tuple[str, ...]]]:
+        """All live objects of some kinds, with their paths from the catalog down."""
+        model = Model(self.desk.rows, "ana")
+        found = []
+        for each, (_, kind, _name) in model.nodes.items():
+            if kind in kinds:
+                found.append((KINDS[kind], tuple(model.nodes[at][2] for at in reversed(model.chain(each)[:-1]))))
+        return sorted(found)
+
+    def some(self, *kinds: Kind) -> tuple[Kind, tuple[str, ...]]:
+        """Choose one."""
+        return self.random.choice(self.objects(*kinds))
+
+    def step(self) -> None:
+        """Change something; what can't be done changes nothing."""
+        change: Callable[[], None] = self.random.choices(
+            [self.rule, self.give, self.make, self.drop, self.move, self.join], weights=[8, 4, 4, 3, 4, 1]
+        )[0]
+        try:
+            change()
+        except (AlreadyExists, BadRequest, IllegalPrivilege, NotEmpty, NotFound):
+            return
+
+    def rule(self) -> None:
+        """Allow or deny something, or take that away."""
+        kind, path = self.some(Kind.CATALOG, Kind.NAMESPACE, Kind.NAMESPACE, Kind.TABLE, Kind.TABLE)
+        name = ".".join([path[0], ":".join(path[1:])][: len(path)])
+        if kind is Kind.TABLE:
+            name = ".".join([path[0], ":".join(path[1:-1]), path[-1]])
+        allowed = {Kind.CATALOG: RIGHTS, Kind.NAMESPACE: RIGHTS[1:], Kind.TABLE: RIGHTS[2:]}[kind]
+        role = self.random.choice(("yes", "yes", "ours", "no"))
+        privilege = self.random.choice(allowed)
+        grant(self.desk, kind, name, privilege, role=role, takes=self.random.random() < 0.35)
+
+    def give(self) -> None:
+        """Give an object to somebody."""
+        kind, path = self.some(Kind.NAMESPACE, Kind.TABLE, Kind.TABLE)
+        name = ".".join(
+            [path[0], ":".join(path[1:])] if kind is Kind.NAMESPACE else [path[0], ":".join(path[1:-1]), path[-1]]
+        )
+        who, as_kind = self.random.choice((("ana", Kind.USER), ("admin", Kind.USER), ("crew", Kind.GROUP)))
+        own(self.desk, kind, name, who, as_kind=as_kind)
+
+    def make(self) -> None:
+        """Make a namespace or a table, sometimes as ana."""
+        _, path = self.some(Kind.CATALOG, Kind.NAMESPACE, Kind.NAMESPACE)
+        self.made += 1
+        if len(path) > 1 and self.random.random() < 0.6:
+            self.desk.table(*path[1:], f"t{self.made}", scope=Scope(LAKE, path[0]))
+        elif len(path) < 5:
+            self.desk.namespace(*path[1:], f"n{self.made}", scope=Scope(LAKE, path[0]))
+
+    def drop(self) -> None:
+        """Drop something, or bring something back."""
+        if self.random.random() < 0.5:
+            scope = Scope(LAKE, self.random.choice(("main", "other")))
+            found = self.desk.run(trash_list(self.desk.ctx(), scope, below=(), before=(2**62, 2**62), limit=50)).found
+            if found:
+                dropped = self.random.choice(found)
+                self.desk.run(undrop(self.desk.ctx(), scope, dropped_id=dropped.row.id))
+            return
+        kind, path = self.some(Kind.NAMESPACE, Kind.TABLE, Kind.TABLE)
+        scope = Scope(LAKE, path[0])
+        if kind is Kind.TABLE:
+            self.desk.run(table_drop(self.desk.ctx(), scope, namespace=path[1:-1], name=path[-1], purge=False))
+        else:
+            self.desk.run(namespace_drop(self.desk.ctx(), scope, levels=path[1:]))
+
+    def move(self) -> None:
+        """Move or rename something within its catalog."""
+        kind, path = self.some(Kind.NAMESPACE, Kind.TABLE)
+        places = [each for _, each in self.objects(Kind.CATALOG, Kind.NAMESPACE) if each[0] == path[0]]
+        self.made += 1
+        target = (*self.random.choice(places)[1:], f"m{self.made}")
+        scope = Scope(LAKE, path[0])
+        if kind is Kind.TABLE and len(target) > 1:
+            self.desk.run(table_move(self.desk.ctx(), scope, source=path[1:], target=target))
+        elif kind is Kind.NAMESPACE and len(target) < 5:
+            self.desk.run(namespace_move(self.desk.ctx(), scope, source=path[1:], target=target))
+
+    def join(self) -> None:
+        """Let ana into the group, or out of it."""
+        if self.random.random() < 0.6:
+            self.desk.run(members_add(self.desk.ctx(), metalake=LAKE, group="crew", users=("ana",)))
+        else:
+            self.desk.run(member_remove(self.desk.ctx(), metalake=LAKE, group="crew", user="ana"))
+
+    def check(self) -> None:
+        """Hold what each node lists against the model."""
+        model = Model(self.desk.rows, "ana")
+        expected = {path: model.namespaces(each) for path, each in model.containers().items()}
+        for node in self.nodes:
+            assert catalogs(self.desk, node=node) == model.catalogs()
+            assert {path: listed(self.desk, *path, node=node) for path in expected} == expected
+            request = MetadataRequest("Dataverse")
+            seen = self.desk.run(metadata_gather(node.ctx("ana"), [request], few_max=10_000))[request].few or []
+            implicit = {row[0] for row in self.desk.rows("SELECT id FROM node WHERE implicit")}
+            containers = model.containers()
+            walked = {path[1:] for path in model.dataverses("main") if containers[path] not in implicit}
+            assert {each.path for each in seen if each.id} == walked
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lists_follow_the_model(lake: Desk, seed: int) -> None:
+    """After each of many random changes, two nodes list what the model lists, catalogs, namespaces and dataverses."""
+    story = Story(lake, seed)
+    for _ in range(8):
+        story.make()
+    for _ in range(40):
+        story.step()
+        story.check()

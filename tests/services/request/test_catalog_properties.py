@@ -1,0 +1,70 @@
+"""Which properties of a catalog leave the server: a list for readers, masks for owners."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.services.request.catalog_properties import (
+    FOR_READERS,
+    MASK,
+    check_unmasked,
+    is_secret,
+    shown_to_owner,
+    shown_to_reader,
+    without_password,
+)
+
+SECRETS = [
+    "jdbc-password", "s3-access-key-id", "s3-secret-access-key", "s3.access-key-id", "s3.secret-access-key", "s3-session-token",
+    "s3.session-token", "S3.SECRET-ACCESS-KEY", "s3.sse.key", "client.credentials", "oss-access-key-id", "oss-secret-access-key",
+    "oss.security-token", "azure-storage-account-key", "azure-client-secret", "adls.sas-token.acct", "adls.sas-token.acct.dfs",
+    "adls.auth.shared-key.account.key", "adls.connection-string.acct", "gcs-service-account-key", "gcs.service-account-key",
+    "GCS.oauth2.token", "gcs.oauth2.refresh-token", "credential", "token", "oauth2.client-secret", "header.Authorization",
+    "rest.cookie", "hive.metastore.passwd", "ssl.truststore.passphrase", "db_pwd", "private_key", "apiKey", "secretKey",
+    "X-Signature",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_secrets_are_known_by_name(name: str) -> None:
+    """A name that sounds like a secret, in any case and spelling, is one: shown to nobody, told to the owner as set."""
+    assert is_secret(name)
+    assert shown_to_reader({name: "T0p"}) == {}
+    assert shown_to_owner({name: "T0p"}) == {name: MASK}
+
+
+@pytest.mark.parametrize(
+    "name", ["note", "owner-team", "allowed-locations", "jdbc-user", "gravitino.bypass.x", "S3.ENDPOINT"]
+)
+def test_readers_see_no_name_that_is_not_listed(name: str) -> None:
+    """What engines do not need is the owner's affair, however harmless it looks."""
+    assert shown_to_reader({name: "v"}) == {}
+    assert shown_to_owner({name: "v"}) == {name: "v"}
+
+
+def test_list_for_readers_holds_no_secret() -> None:
+    """What readers get is no secret by its name, and comes as it is."""
+    assert [name for name in FOR_READERS if is_secret(name)] == []
+    assert shown_to_reader(dict.fromkeys(FOR_READERS, "v")) == dict.fromkeys(FOR_READERS, "v")
+
+
+@pytest.mark.parametrize("value, shown", [
+    ("https://ana:T0p@host/x", "https://ana:******@host/x"),
+    ("jdbc:postgresql://host/db?user=ana&password=T0p", "jdbc:postgresql://host/db?user=ana&password=******"),
+    ("jdbc:sqlserver://host;user=ana;Password=T0p;x=y", "jdbc:sqlserver://host;user=ana;Password=******;x=y"),
+    ("https://host/x?sv=1&sig=T0p#part", "https://host/x?sv=1&sig=******#part"),
+    ("abfss://box@acct.dfs.core.windows.net/dir", "abfss://box@acct.dfs.core.windows.net/dir"),
+    ("s3://bucket/key=1/part", "s3://bucket/key=1/part"),
+    ("plain words", "plain words"),
+])  # fmt: skip
+def test_passwords_inside_of_values_are_masked(value: str, shown: str) -> None:
+    """A URL keeps everything but its password; an address that only looks like one keeps all."""
+    assert without_password(value) == shown
+
+
+def test_masked_values_are_refused() -> None:
+    """A value with the mask in it was read, not chosen."""
+    check_unmasked({"a": "b"})
+    with pytest.raises(BadRequest, match="Property uri holds"):
+        check_unmasked({"uri": "https://ana:******@host"})

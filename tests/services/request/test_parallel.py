@@ -1,0 +1,71 @@
+"""The same for many things, a few at a time: order, errors, cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from limnos.services.request.parallel import each_of
+
+
+def test_results_come_in_order_and_few_are_under_way() -> None:
+    """Whoever ends first, results stand in the order of the items, and no more than asked for are under way."""
+    under_way, most = 0, 0
+
+    async def do(number: int) -> int:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        for _ in range(10 - number):
+            await asyncio.sleep(0)
+        under_way -= 1
+        return number * number
+
+    found = asyncio.run(each_of(range(10), do, at_once=3))
+
+    assert found == [number * number for number in range(10)]
+    assert most == 3
+
+
+def test_first_error_is_told_when_nothing_is_under_way() -> None:
+    """Of several errors the earliest item's is raised, the others' work has ended by then, and what had not begun is left."""
+    done: list[int] = []
+
+    async def do(number: int) -> None:
+        await asyncio.sleep(0)
+        if number in (1, 2):
+            for _ in range(5 - number):
+                await asyncio.sleep(0)
+            raise ValueError(number)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        done.append(number)
+
+    with pytest.raises(ValueError, match="1"):
+        asyncio.run(each_of(range(20), do, at_once=3))
+
+    assert done == [0]
+
+
+def test_nobody_goes_on_alone() -> None:
+    """Who is cancelled takes everything under way along."""
+    ended: list[int] = []
+
+    async def do(number: int) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(number)
+
+    async def story() -> None:
+        task = asyncio.create_task(each_of(range(5), do, at_once=2))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(story())
+
+    assert sorted(ended) == [0, 1]

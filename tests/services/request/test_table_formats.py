@@ -1,0 +1,53 @@
+"""Catalogs of several formats: what each refuses, and one set of names below a parent of a Lance catalog."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.kinds import GENERIC_PROVIDER
+from limnos.services.catalog.catalogs import catalog_create
+from limnos.services.catalog.namespaces import namespace_create
+from limnos.services.catalog.tables import table_load, tables_list
+from limnos.services.iceberg.tables import table_create
+from limnos.services.request.scene import Scope
+from tests.inprocess import LAKE, new_table
+from tests.services.conftest import Desk
+
+VECTORS = Scope(LAKE, "vectors")
+
+
+@pytest.fixture
+def generic(desk: Desk) -> Desk:
+    """A catalog `vectors` for Lance tables, with a namespace `a`."""
+    desk.run(
+        catalog_create(
+            desk.ctx(), metalake=LAKE, name="vectors", catalog_type=None, provider=GENERIC_PROVIDER, comment=None,
+            properties={},
+        )
+    )  # fmt: skip
+    desk.run(namespace_create(desk.ctx(), VECTORS, levels=("a",), properties={}))
+    return desk
+
+
+def test_an_iceberg_table_needs_its_own_catalog(generic: Desk) -> None:
+    """In a catalog of Lance tables an Iceberg table is refused in words that say what the catalog holds."""
+    with pytest.raises(BadRequest, match="Catalog vectors holds Lance tables"):
+        generic.run(table_create(generic.ctx(), VECTORS, namespace=("a",), request=new_table("t")))
+
+
+def test_lists_and_loads_agree(generic: Desk) -> None:
+    """Such a catalog's lists of Iceberg tables are empty, and a load finds none."""
+    listed = generic.run(generic.ctx().read(VECTORS, lambda scene: tables_list(scene, ("a",)).texts()))
+
+    assert listed == []
+    with pytest.raises(NotFound):
+        generic.run(generic.ctx().read(VECTORS, lambda scene: table_load(scene, ("a",), "t")))
+
+
+def test_namespaces_nest_there(generic: Desk) -> None:
+    """Namespaces nest in a Lance catalog as they do in an Iceberg one, and a name is taken once."""
+    generic.run(namespace_create(generic.ctx(), VECTORS, levels=("a", "b", "c"), properties={}))
+
+    with pytest.raises(AlreadyExists):
+        generic.run(namespace_create(generic.ctx(), VECTORS, levels=("a", "b"), properties={}))

@@ -1,0 +1,256 @@
+"""Transactions inside the services: rights that go meanwhile, rivals, files of what was not committed, few rounds for many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from limnos.model.errors import CommitConflict, Forbidden, StateUnknown
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Condition, Privilege
+from limnos.services.iceberg.commits import LOST_RACES, Change, table_commit
+from limnos.services.identity.grants import Wish, privileges_grant
+from limnos.services.transactions.operations import Operation, TableCommitted, TableMade
+from limnos.services.transactions.transactions import transact
+from tests.inprocess import LAKE, MAIN, Node, new_table
+from tests.services.conftest import Desk
+
+TABLES = ("t", "u", "v")
+Files = dict[str, bytes]
+
+
+def setting(name: str) -> list[object]:
+    """The update that sets one property."""
+    return [{"action": "set-properties", "updates": {name: "x"}}]
+
+
+def together(node: Node, mark: str, *tables: str, user: str = "admin") -> Any:  # noqa: ANN401 - a coroutine
+    """Set a property of several tables of namespace a."""
+    operations: list[Operation] = [TableCommitted(("a", name), Change([], setting(mark))) for name in tables]
+    return transact(node.ctx(user), MAIN, operations)
+
+
+def marked(desk: Desk, mark: str) -> int:
+    """How many documents have a property."""
+    return sum(
+        mark in msgspec.json.decode(bytes(body))["properties"] for (body,) in desk.rows("SELECT body FROM document")
+    )
+
+
+@pytest.fixture
+def three(desk: Desk) -> Desk:
+    """A desk with three tables in namespace a."""
+    desk.namespace("a")
+    for name in TABLES:
+        desk.table("a", name)
+    return desk
+
+
+@pytest.fixture
+def files(three: Desk, monkeypatch: pytest.MonkeyPatch) -> Files:
+    """What is written and not deleted again."""
+    kept: Files = {}
+    services = three.node.services.files
+
+    async def write(location: str, data: bytes, properties: object, *, first: bool = False) -> None:
+        del properties, first
+        await asyncio.sleep(0)
+        kept[location] = data
+
+    async def delete(location: str, properties: object) -> None:
+        del properties
+        del kept[location]
+
+    monkeypatch.setattr(services, "write", write)
+    monkeypatch.setattr(services, "delete", delete)
+    return kept
+
+
+def before_the_store(desk: Desk, patch: pytest.MonkeyPatch, *works: Callable[[], Any]) -> None:
+    """Let something happen between a decision and its transaction, each once."""
+    left = iter(works)
+    real = desk.node.store.submit
+
+    async def submit(permit: Any, mutation: Any, *, begun: Any) -> Any:  # noqa: ANN401 - as the store has it
+        work = next(left, None)
+        if work is not None:
+            await work()
+        return await real(permit, mutation, begun=begun)
+
+    patch.setattr(desk.node.store, "submit", submit)
+
+
+def neighbour(desk: Desk) -> Node:
+    """Another node over the same store."""
+    return Node(desk.lab.open())
+
+
+@pytest.mark.parametrize("taken", TABLES)
+def test_right_that_goes_meanwhile(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch, taken: str) -> None:
+    """A right that is taken away from any one of the tables after the decision stops the whole set, and its files go."""
+    three.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    for name in TABLES:
+        three.allow("bob", Kind.TABLE, f"main.a.{name}", Privilege.MODIFY_TABLE)
+    three.run(together(three.node, "before", *TABLES, user="bob"))
+    count = len(files)
+    wish = Wish(Kind.TABLE, f"main.a.{taken}", ((Privilege.MODIFY_TABLE, Condition.ALLOW),))
+    other = neighbour(three)
+    before_the_store(
+        three, monkeypatch,
+        lambda: privileges_grant(other.ctx(), metalake=LAKE, role="of bob", wish=wish, grants_them=False),
+    )  # fmt: skip
+
+    with pytest.raises(Forbidden, match=f"main.a.{taken}"):
+        three.run(together(three.node, "after", *TABLES, user="bob"))
+
+    assert (marked(three, "before"), marked(three, "after")) == (3, 0)
+    assert len(files) == count
+
+
+def test_access_that_moves_costs_no_second_file(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When only rights of others moved meanwhile, all is decided again and nothing is built again."""
+    three.users("carl")
+    wish = Wish(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, Condition.ALLOW),))
+    three.allow("carl", Kind.TABLE, "main.a.u", Privilege.SELECT_TABLE)
+    other = neighbour(three)
+    before_the_store(
+        three, monkeypatch, lambda: privileges_grant(other.ctx(), metalake=LAKE, role="of carl", wish=wish)
+    )
+    lost = LOST_RACES[()]
+
+    three.run(together(three.node, "mine", *TABLES))
+
+    assert marked(three, "mine") == 3
+    assert (len(files), LOST_RACES[()]) == (3, lost)
+
+
+def test_rival_of_one_table(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When another node was faster with one table, that one alone is built again, and its first file goes."""
+    other = neighbour(three)
+    before_the_store(
+        three, monkeypatch,
+        lambda: table_commit(other.ctx(), MAIN, namespace=("a",), name="u", requirements=[], updates=setting("rival")),
+    )  # fmt: skip
+    written: list[str] = []
+    write = three.node.services.files.write
+
+    async def noting(location: str, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as it is
+        written.append(location)
+        await write(location, *args, **options)
+
+    monkeypatch.setattr(three.node.services.files, "write", noting)
+
+    three.run(together(three.node, "mine", *TABLES))
+
+    assert (marked(three, "mine"), marked(three, "rival")) == (3, 1)
+    assert (len(written), len(files)) == (4, 3)
+    assert {location for (location,) in three.rows("SELECT metadata_location FROM document")} == set(files)
+
+
+def test_table_that_is_only_asserted_is_held(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that a set does not change must not change under it: its requirement is looked at again."""
+    ((uuid,),) = three.rows("SELECT uuid FROM document WHERE node_id = (SELECT id FROM node WHERE name = 'u')")
+    asserted: list[object] = [
+        {"type": "assert-table-uuid", "uuid": uuid}, {"type": "assert-current-schema-id", "current-schema-id": 0}
+    ]  # fmt: skip
+    other = neighbour(three)
+    column = {"id": 2, "name": "y", "required": False, "type": "long"}
+    schema = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}, column]}
+    updates: list[object] = [
+        {"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1}
+    ]  # fmt: skip
+    before_the_store(
+        three, monkeypatch,
+        lambda: table_commit(other.ctx(), MAIN, namespace=("a",), name="u", requirements=[], updates=updates),
+    )  # fmt: skip
+    operations: list[Operation] = [
+        TableCommitted(("a", "t"), Change([], setting("mine"))), TableCommitted(("a", "u"), Change(asserted, []))
+    ]  # fmt: skip
+
+    with pytest.raises(CommitConflict, match=r"table a.u: current schema changed.*assert-current-schema-id"):
+        three.run(transact(three.node.ctx(), MAIN, operations))
+
+    assert (marked(three, "mine"), files) == (0, {})
+
+
+def test_outcome_that_nobody_knows(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the store does not say whether the set was committed, every file stays."""
+
+    async def submit(*_: Any, begun: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
+        begun()
+        raise StateUnknown("The connection was lost during COMMIT")
+
+    monkeypatch.setattr(three.node.store, "submit", submit)
+
+    with pytest.raises(StateUnknown):
+        three.run(together(three.node, "mine", *TABLES))
+
+    assert len(files) == 3
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_who_gives_up(three: Desk, files: Files, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
+    """A request that is cancelled before the store has begun leaves no file; afterwards it leaves them all. No line is held."""
+    waiting = asyncio.Event()
+
+    async def submit(*_: Any, begun: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
+        if has_begun:
+            begun()
+        waiting.set()
+        await asyncio.sleep(60)
+
+    has_begun = begun
+    monkeypatch.setattr(three.node.store, "submit", submit)
+
+    async def story() -> None:
+        task = asyncio.create_task(together(three.node, "mine", *TABLES))
+        await asyncio.wait_for(waiting.wait(), 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    three.run(story())
+
+    assert len(files) == (3 if begun else 0)
+    assert len(three.node.services.lines) == 0
+
+
+def test_sets_in_opposite_orders_on_one_node(three: Desk) -> None:
+    """Sets that name their tables in opposite orders wait for each other in one order only, and none builds in vain."""
+    lost = LOST_RACES[()]
+
+    async def crowd() -> None:
+        orders = (TABLES, TABLES[::-1], (*TABLES[1:], TABLES[0]))
+        await asyncio.gather(*(together(three.node, f"p{number}", *orders[number % 3]) for number in range(24)))
+
+    three.run(asyncio.wait_for(crowd(), 60))
+
+    assert [marked(three, f"p{number}") for number in range(24)] == [3] * 24
+    assert LOST_RACES[()] == lost
+    assert len(three.node.services.lines) == 0
+
+
+def test_many_cold_tables_take_few_rounds(three: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a node does not know of two hundred tables is read a few times for all of them, not for each."""
+    names = [f"n{number}" for number in range(200)]
+    three.run(transact(three.node.ctx(), MAIN, [TableMade(("a", name), new_table(name)) for name in names]))
+    other = neighbour(three)
+    rounds: list[int] = []
+    fetch = other.gate.fetch
+
+    async def counting(*args: Any) -> Any:  # noqa: ANN401 - as it is
+        rounds.append(1)
+        return await fetch(*args)
+
+    monkeypatch.setattr(other.gate, "fetch", counting)
+
+    three.run(together(other, "mine", *names))
+
+    assert marked(three, "mine") == 200
+    assert len(rounds) < 10

@@ -1,0 +1,105 @@
+"""Dropping a schema with its content: each object goes as it goes alone, or the whole stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import BadRequest, Forbidden, NotFound, Protected
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.catalog.catalogs import catalog_create
+from limnos.services.catalog.filesets import FilesetRequest, fileset_create
+from limnos.services.catalog.protection import protect
+from limnos.services.identity.owners import owner_set
+from limnos.services.request.scene import Scope
+from limnos.services.upkeep import cascades
+from limnos.services.upkeep.cascades import namespace_drop_all
+from tests.inprocess import LAKE, MAIN
+from tests.services.conftest import Desk
+
+FILES = Scope(LAKE, "files")
+
+
+@pytest.fixture
+def filled(desk: Desk) -> Desk:
+    """A catalog of filesets with two of them in the schema `raw`, and one in `other`."""
+    desk.run(
+        catalog_create(
+            desk.ctx(), metalake=LAKE, name="files", catalog_type="FILESET", provider=None, comment=None, properties={}
+        )
+    )
+    for schema, name in (("raw", "f"), ("raw", "g"), ("other", "f")):
+        if name == "f":
+            desk.namespace(schema, scope=FILES)
+        request = FilesetRequest(None, external=False, locations={}, properties={})
+        desk.run(fileset_create(desk.ctx(), FILES, path=(schema, name), request=request))
+    return desk
+
+
+def drop(desk: Desk, *levels: str, user: str = "admin", scope: Scope = FILES) -> None:
+    """Drop a schema with its content."""
+    desk.run(namespace_drop_all(desk.ctx(user), scope, levels=levels))
+
+
+def alive(desk: Desk) -> list[str]:
+    """The names of filesets and namespaces that are there."""
+    found = desk.rows(
+        "SELECT name FROM node WHERE deleted = 0 AND kind IN (?, ?)", int(Kind.FILESET), int(Kind.NAMESPACE)
+    )
+    return sorted(name for (name,) in found)
+
+
+def test_each_object_goes_to_the_trash_with_its_change(filled: Desk) -> None:
+    """Files go when the trash is emptied, the feed has a drop for each, and another schema stays."""
+    drop(filled, "raw")
+
+    assert alive(filled) == ["f", "other"]
+    trash = filled.rows("SELECT n.name, t.purges FROM trash t JOIN node n ON n.id = t.node_id ORDER BY n.name")
+    assert [(name, bool(purges)) for name, purges in trash] == [("f", True), ("g", True), ("raw", False)]
+    told = filled.rows("SELECT old_name FROM change WHERE operation = 'drop' ORDER BY revision, ordinal")
+    assert sorted(name for (name,) in told) == ["f", "g", "raw"]
+
+
+def test_a_protected_object_keeps_the_whole(filled: Desk) -> None:
+    """Nothing is gone where one fileset is protected."""
+    filled.run(protect(filled.ctx(), metalake=LAKE, kind=Kind.FILESET, full_name="files.raw.g", below=False))
+
+    with pytest.raises(Protected):
+        drop(filled, "raw")
+    assert alive(filled) == ["f", "f", "g", "other", "raw"]
+
+
+def test_only_owners_of_the_schema_drop_all(filled: Desk) -> None:
+    """Who owns a fileset in it is refused; who owns the schema drops what others made in it, too."""
+    filled.allow("ana", Kind.CATALOG, "files", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    for kind, full_name in ((Kind.FILESET, "files.raw.f"), (Kind.NAMESPACE, "files.other")):
+        filled.run(
+            owner_set(filled.ctx(), metalake=LAKE, kind=kind, full_name=full_name, owner_kind=Kind.USER, owner="ana")
+        )
+
+    with pytest.raises(Forbidden):
+        drop(filled, "raw", user="ana")
+    with pytest.raises(NotFound):
+        drop(filled, "none")
+    drop(filled, "other", user="ana")
+    assert alive(filled) == ["f", "g", "raw"]
+
+
+def test_too_many_objects_are_refused(filled: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is of objects in the schema; at the limit all go."""
+    monkeypatch.setattr(cascades, "OBJECTS_MAX", 1)
+    with pytest.raises(BadRequest, match="More than 1 objects lie in schema raw"):
+        drop(filled, "raw")
+    drop(filled, "other")
+
+    assert alive(filled) == ["f", "g", "raw"]
+
+
+def test_an_iceberg_catalog_does_not_cascade(desk: Desk) -> None:
+    """It is refused by the parameter's name, as Gravitino does, and the table stays."""
+    desk.namespace("a")
+    desk.table("a", "t")
+
+    with pytest.raises(BadRequest, match=r"cascade is not supported by catalogs of provider lakehouse-iceberg"):
+        drop(desk, "a", scope=MAIN)
+    assert desk.rows("SELECT count(*) FROM node WHERE name = 't' AND deleted = 0") == [(1,)]

@@ -1,0 +1,277 @@
+"""The trash: what comes back, where, with which owner and grants, for whom; and what keeps its place meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.entities import Document
+from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.permits import upkeep_permit
+from limnos.model.privileges import Condition, Privilege
+from limnos.names.path import PARTS_MAX
+from limnos.services.catalog.namespaces import namespace_drop, namespace_move, namespaces_list
+from limnos.services.catalog.tables import table_drop, table_load, table_move, tables_list
+from limnos.services.iceberg.tables import table_create
+from limnos.services.identity.owners import owner_load, owner_set
+from limnos.services.identity.roles import role_load, role_objects
+from limnos.services.request.scene import Scope
+from limnos.services.upkeep.trash import NEWEST, Dropped, Undropped, trash_list, trash_sweep, undrop
+from limnos.store.upkeep import feed_prune, orphans_sweep
+from tests.inprocess import ADMIN, LAKE, MAIN, new_table
+from tests.services.conftest import Desk
+
+USES = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+WEEK_MS = 604_800_000
+
+
+def drop(desk: Desk, *levels: str, user: str = ADMIN, purge: bool = False) -> None:
+    """Drop a table."""
+    desk.run(table_drop(desk.ctx(user), MAIN, namespace=levels[:-1], name=levels[-1], purge=purge))
+
+
+def drop_space(desk: Desk, *levels: str) -> None:
+    """Drop a namespace."""
+    desk.run(namespace_drop(desk.ctx(), MAIN, levels=levels))
+
+
+def trash(desk: Desk, user: str = ADMIN, below: tuple[str, ...] = ()) -> list[Dropped]:
+    """What somebody may bring back, newest first."""
+    return list(desk.run(trash_list(desk.ctx(user), MAIN, below=below, before=NEWEST, limit=100)).found)
+
+
+def paths(desk: Desk, user: str = ADMIN, below: tuple[str, ...] = ()) -> list[str]:
+    """The same, as paths."""
+    return [".".join(each.path) for each in trash(desk, user, below)]
+
+
+def back(
+    desk: Desk, path: str, user: str = ADMIN, *, to: tuple[str, ...] | None = None, contents: bool = False
+) -> Undropped:
+    """Bring something back that has this path in the trash as the administrator sees it."""
+    number = next(each.row.id for each in trash(desk) if ".".join(each.path) == path)
+    return desk.run(undrop(desk.ctx(user), MAIN, dropped_id=number, to=to, contents=contents))
+
+
+def load(desk: Desk, *levels: str, user: str = ADMIN) -> Document:
+    """Load a table."""
+    return desk.run(desk.ctx(user).read(MAIN, lambda scene: table_load(scene, levels[:-1], levels[-1])))
+
+
+def objects_of(desk: Desk, role: str) -> list[tuple[str, ...]]:
+    """The paths that a role's rules are about, as its listing tells them."""
+    ruled = desk.run(desk.ctx().read(Scope(LAKE), lambda scene: role_load(scene, role)))
+
+    async def paths() -> list[tuple[str, ...]]:
+        return [each.path async for some in role_objects(desk.ctx(), ruled) for each in some]
+
+    return desk.run(paths())
+
+
+def sweep(desk: Desk, *, after_ms: int) -> None:
+    """Sweep as if it were later, after the feed, whose readers the grants on what was dropped are kept for."""
+    permit = upkeep_permit("limnos")
+    desk.lab.database.sql("UPDATE trash SET expires_at = expires_at - ?", after_ms)
+    desk.run(desk.node.services.store.submit(permit, trash_sweep))
+    desk.run(desk.node.services.store.submit(permit, lambda tx: feed_prune(tx, keep_ms=-after_ms)))
+    desk.run(desk.node.services.store.submit(permit, orphans_sweep))
+
+
+def test_table_comes_back_as_it_was(desk: Desk) -> None:
+    """The same document under the same name, with its owner and the grants on it; in between it is nowhere."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    desk.allow("ana", Kind.CATALOG, "main", *USES)
+    desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
+    desk.run(
+        owner_set(desk.ctx(), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t", owner_kind=Kind.USER, owner="bob")
+    )
+    before = load(desk, "a", "t", user="ana")
+    drop(desk, "a", "t")
+    with pytest.raises((NotFound, Forbidden)):
+        load(desk, "a", "t", user="ana")
+    named = objects_of(desk, "of ana")
+    sweep(desk, after_ms=WEEK_MS - 60_000)
+    found = back(desk, "a.t")
+    owner = desk.run(owner_load(desk.ctx(), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t"))
+
+    assert named == [("main",)]
+    assert objects_of(desk, "of ana") == [("main",), ("main", "a", "t")]
+    assert found == Undropped(Kind.TABLE, ("a", "t"), 0, 0)
+    assert load(desk, "a", "t", user="ana") == before
+    assert owner is not None
+    assert owner.name == "bob"
+    assert desk.run(desk.ctx().read(MAIN, lambda scene: tables_list(scene, ("a",)))).texts() == ["t"]
+    assert paths(desk) == []
+
+
+def test_kept_long_enough_it_is_gone(desk: Desk) -> None:
+    """After the retention the sweep takes row, document, owner and grants, and the place is free."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
+    number = desk.rows("SELECT node_id FROM document")[0][0]
+    drop(desk, "a", "t")
+    sweep(desk, after_ms=WEEK_MS)
+
+    assert paths(desk) == []
+    assert desk.rows("SELECT * FROM document") == []
+    assert desk.rows("SELECT * FROM owner WHERE object_id = ?", number) == []
+    assert desk.rows("SELECT * FROM access_grant WHERE object_id = ?", number) == []
+    with pytest.raises(NotFound, match="see what there is with 'limnos trash ls'"):
+        desk.run(undrop(desk.ctx(), MAIN, dropped_id=number))
+
+
+def test_purged_is_not_in_the_trash(desk: Desk) -> None:
+    """A drop that deletes the files leaves nothing to bring back, nor does a retention of nothing."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    desk.table("a", "u")
+    drop(desk, "a", "t", purge=True)
+    services = desk.node.services
+    services.defaults = services.defaults._replace(keep_dropped_ms=0)
+    drop(desk, "a", "u")
+
+    assert trash(desk) == []
+    assert desk.rows("SELECT * FROM document") == []
+
+
+def test_name_is_free_meanwhile(desk: Desk) -> None:
+    """Another table may take the name; then the dropped one goes elsewhere, also below another namespace, and back is the newest."""
+    desk.namespace("a")
+    desk.namespace("b")
+    desk.table("a", "t")
+    first = load(desk, "a", "t")
+    drop(desk, "a", "t")
+    desk.table("a", "t")
+    with pytest.raises(AlreadyExists, match="under another name"):
+        back(desk, "a.t")
+    found = back(desk, "a.t", to=("b", "old"))
+
+    assert found.path == ("b", "old")
+    assert load(desk, "b", "old") == first
+    assert load(desk, "a", "t").uuid != first.uuid
+
+
+def test_parent_comes_first(desk: Desk) -> None:
+    """What lay in a dropped namespace says so; the namespace brings its contents when asked, of two of a name the newest."""
+    desk.namespace("a", "b")
+    desk.table("a", "b", "t")
+    drop(desk, "a", "b", "t")
+    desk.table("a", "b", "t")
+    newest = load(desk, "a", "b", "t")
+    drop(desk, "a", "b", "t")
+    desk.table("a", "b", "u")
+    drop(desk, "a", "b", "u")
+    drop_space(desk, "a", "b")
+    drop_space(desk, "a")
+    with pytest.raises(NotFound, match=r"lay in namespace a\.b, which was dropped, too"):
+        back(desk, "a.b.u")
+    assert sorted(paths(desk, below=("a", "b"))) == ["a.b", "a.b.t", "a.b.t", "a.b.u"]
+    alone = back(desk, "a", to=("z",))
+    rest = back(desk, "z.b", contents=True)
+
+    assert alone == Undropped(Kind.NAMESPACE, ("z",), 0, 0)
+    assert rest == Undropped(Kind.NAMESPACE, ("z", "b"), 2, 1)
+    assert load(desk, "z", "b", "t") == newest
+    assert paths(desk) == ["z.b.t"]
+
+
+def test_it_goes_where_its_parent_is_now(desk: Desk) -> None:
+    """A namespace that was moved since takes the table where it is."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    drop(desk, "a", "t")
+    desk.run(namespace_move(desk.ctx(), MAIN, source=("a",), target=("z",)))
+
+    assert paths(desk) == ["z.t"]
+    assert back(desk, "z.t").path == ("z", "t")
+
+
+def test_who_may(desk: Desk) -> None:
+    """It takes the right to drop it, and the right to make one where it goes; to anybody else it is not there."""
+    desk.namespace("a")
+    desk.allow("ana", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
+    desk.allow("bob", Kind.CATALOG, "main", *USES, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
+    desk.table("a", "t", user="ana")
+    drop(desk, "a", "t")
+
+    assert paths(desk, "ana") == ["a.t"]
+    assert paths(desk, "bob") == []
+    with pytest.raises(NotFound, match="Nothing that you may bring back"):
+        back(desk, "a.t", "bob")
+    assert back(desk, "a.t", "ana").path == ("a", "t")
+    drop(desk, "a", "t", user="ana")
+    desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.CREATE_TABLE, condition=Condition.DENY)
+    with pytest.raises(Forbidden, match="CREATE_TABLE"):
+        back(desk, "a.t", "ana")
+
+
+def test_place_stays_taken_but_for_who_dropped_it(desk: Desk) -> None:
+    """Nobody else's table may lie where a dropped one's files are, nor below; its owner gives up the way back by lying there."""
+    desk.namespace("a")
+    desk.allow("ana", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
+    desk.allow("bob", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
+    desk.table("a", "t", user="ana")
+    place = load(desk, "a", "t").location
+    drop(desk, "a", "t", user="ana")
+
+    def make(name: str, location: str, user: str) -> None:
+        request = new_table(name)._replace(location=location)
+        desk.run(table_create(desk.ctx(user), MAIN, namespace=("a",), request=request))
+
+    for location in (place, f"{place}/inner"):
+        with pytest.raises(BadRequest, match="keeps its place for a while"):
+            make("mine", location, "bob")
+    with pytest.raises(BadRequest, match="tables do not share files"):
+        make("mine", f"{place}/inner", "ana")
+    assert paths(desk) == ["a.t"]
+    make("mine", place, "ana")
+
+    assert paths(desk) == []
+    assert load(desk, "a", "mine").location == place
+
+
+def test_moves_and_lists_do_not_see_it(desk: Desk) -> None:
+    """A dropped table is in no list and cannot be moved; its namespace is empty."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    drop(desk, "a", "t")
+    with pytest.raises(NotFound):
+        desk.run(table_move(desk.ctx(), MAIN, source=("a", "t"), target=("a", "u")))
+    drop_space(desk, "a")
+
+    assert desk.run(desk.ctx().read(MAIN, lambda scene: namespaces_list(scene, ()))).texts() == []
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_below_a_dropped_namespace(desk: Desk, depth: int) -> None:
+    """What lay in a dropped namespace, a top one among them, waits for it by name and id, or goes elsewhere; nothing breaks inside."""
+    levels = ("a", "b")[:depth]
+    desk.namespace(*levels)
+    desk.namespace("other")
+    desk.table(*levels, "t")
+    drop(desk, *levels, "t")
+    for end in range(depth, 0, -1):
+        drop_space(desk, *levels[:end])
+    path = ".".join((*levels, "t"))
+
+    with pytest.raises(NotFound, match="which was dropped, too"):
+        back(desk, path)
+    with pytest.raises(NotFound, match="not exist"):
+        back(desk, path, to=(*levels, "t"))
+    assert back(desk, path, to=("other", "t")).path == ("other", "t")
+
+
+def test_contents_too_deep_stay(desk: Desk) -> None:
+    """A namespace that would come back with contents below the last level is refused, and all of it stays in the trash."""
+    deep = tuple(f"n{number}" for number in range(PARTS_MAX - 2))
+    for levels in (("a",), ("a", "b"), ("a", "b", "c"), *(deep[:end] for end in range(1, len(deep) + 1))):
+        desk.namespace(*levels)
+    for end in (3, 2, 1):
+        drop_space(desk, *("a", "b", "c")[:end])
+
+    with pytest.raises(BadRequest, match="deeper than"):
+        back(desk, "a", to=(*deep, "a"), contents=True)
+    assert paths(desk) == ["a", "a.b", "a.b.c"]
+    assert back(desk, "a", to=("a2",), contents=True).contents == 2

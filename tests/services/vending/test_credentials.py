@@ -1,0 +1,162 @@
+"""Credentials that are kept: one question to STS for all who wait, renewed at half of their life, never past it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from limnos.model.errors import StorageFailed, Unavailable
+from limnos.services.vending import credentials
+from limnos.services.vending.credentials import Vendor, Wanted
+from limnos.sources.credentials import Credentials, Role
+
+HOUR_MS = 3_600_000
+ROLE = Role("arn:aws:iam::123456789012:role/tables", None, 3600, None, None, (None, None, None))
+ONE, TWO = Wanted(ROLE, "one"), Wanted(ROLE, "two")
+
+
+class Hours:
+    """A clock that is set."""
+
+    at_ms = 0
+
+    def now_ms(self) -> int:
+        """Tell the time."""
+        return self.at_ms
+
+
+class Sts:
+    """A token service that says when it is asked, and may fail or wait."""
+
+    def __init__(self, time: Hours) -> None:
+        self.time = time
+        self.asked: list[str] = []
+        self.failure: Exception | None = None
+        self.open = threading.Event()
+        self.open.set()
+        self.began = threading.Event()
+
+    def ask(self, role: Role, policy: str) -> Credentials:
+        """Give out credentials for an hour."""
+        self.asked.append(policy)
+        self.began.set()
+        self.open.wait(60)
+        if self.failure is not None:
+            raise self.failure
+        return Credentials(f"{policy}{len(self.asked)}", "s", "t", self.time.at_ms + HOUR_MS)
+
+
+@pytest.fixture
+def time() -> Hours:
+    """A clock."""
+    return Hours()
+
+
+@pytest.fixture
+def sts(time: Hours) -> Sts:
+    """A token service."""
+    return Sts(time)
+
+
+def vendor_of(sts: Sts, *, timeout_s: float = 60.0) -> Vendor:
+    """Whoever asks it."""
+    return Vendor(timeout_s=timeout_s, time=sts.time, ask=sts.ask)  # type: ignore[arg-type]  # the part of a clock that is used
+
+
+def test_a_crowd_asks_once(sts: Sts) -> None:
+    """Sixty-four callers who come together get one answer, each place its own."""
+
+    async def story() -> set[str]:
+        vendor = vendor_of(sts)
+        found = await asyncio.gather(*(vendor.given(each) for each in [ONE, TWO] * 32))
+        return {each.access_key_id for each in found}
+
+    assert len(asyncio.run(story())) == 2
+    assert sorted(sts.asked) == ["one", "two"]
+
+
+def test_they_are_renewed_at_half_of_their_life(sts: Sts, time: Hours) -> None:
+    """Until then the same are given, from then on others."""
+
+    async def story() -> list[str]:
+        vendor, found = vendor_of(sts), []
+        for time.at_ms in (0, HOUR_MS // 2 - 1, HOUR_MS // 2 + 1):
+            found.append((await vendor.given(ONE)).access_key_id)
+        return found
+
+    assert asyncio.run(story()) == ["one1", "one1", "one2"]
+
+
+def test_older_ones_do_while_sts_is_away_until_their_last_minute(sts: Sts, time: Hours) -> None:
+    """What ends within a minute is given to nobody; a refusal is told at once."""
+
+    async def story() -> None:
+        vendor = vendor_of(sts)
+        await vendor.given(ONE)
+        sts.failure = Unavailable("away", cause="x")
+        time.at_ms = HOUR_MS - 70_000
+        assert (await vendor.given(ONE)).access_key_id == "one1"
+        time.at_ms = HOUR_MS - 50_000
+        with pytest.raises(Unavailable, match="away"):
+            await vendor.given(ONE)
+        sts.failure = StorageFailed("refused", cause="x")
+        time.at_ms = HOUR_MS - 70_000
+        with pytest.raises(StorageFailed, match="refused"):
+            await vendor.given(ONE)
+
+    asyncio.run(story())
+
+
+def test_who_goes_leaves_the_others_their_answer(sts: Sts) -> None:
+    """Whoever asked first and is cancelled does not take the question along."""
+
+    async def story() -> str:
+        vendor = vendor_of(sts)
+        sts.open.clear()
+        first, second = (asyncio.create_task(vendor.given(ONE)) for _ in range(2))
+        await asyncio.to_thread(sts.began.wait)
+        first.cancel()
+        sts.open.set()
+        return (await second).access_key_id
+
+    assert asyncio.run(story()) == "one1"
+
+
+def test_a_service_that_never_answers_is_given_up(sts: Sts) -> None:
+    """After the time for files 503 is told, in words that name the token service; nobody is blocked meanwhile."""
+
+    async def story() -> None:
+        vendor = vendor_of(sts, timeout_s=0.01)
+        sts.open.clear()
+        with pytest.raises(Unavailable, match="token service does not answer"):
+            await vendor.given(ONE)
+        sts.open.set()
+
+    asyncio.run(story())
+
+
+def test_credentials_that_end_at_once_are_refused(sts: Sts, time: Hours) -> None:
+    """A token service whose clock is wrong is named, instead of asked again and again."""
+
+    async def story() -> None:
+        vendor = vendor_of(sts)
+        vendor._ask = lambda *_: Credentials("a", "b", "c", 10)
+        with pytest.raises(StorageFailed, match="clock"):
+            await vendor.given(ONE)
+
+    asyncio.run(story())
+
+
+def test_what_is_kept_is_bounded(sts: Sts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was given first goes first."""
+    monkeypatch.setattr(credentials, "KEPT_MAX", 2)
+
+    async def story() -> list[bool]:
+        vendor = vendor_of(sts)
+        for policy in ("a", "b", "c"):
+            await vendor.given(Wanted(ROLE, policy))
+        return [vendor.kept(Wanted(ROLE, policy)) is not None for policy in ("a", "b", "c")]
+
+    assert asyncio.run(story()) == [False, True, True]
