@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -25,7 +26,7 @@ def item(nodeid: str, *marks: str, **parameters: str) -> SimpleNamespace:
 
 def chosen(items: list[SimpleNamespace], part: int) -> list[str]:
     """The names of the tests that a part runs."""
-    return [each.nodeid for each in sample(items, part, ROOT)[0]]
+    return [each.nodeid for each in sample(cast("list[pytest.Item]", items), part, ROOT)[0]]
 
 
 @pytest.mark.parametrize(
