@@ -160,15 +160,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for mark, folders in _MARKS.items():
             if folder in folders:
                 item.add_marker(mark)
+        if item.get_closest_marker("spark") is not None:
+            item.add_marker(pytest.mark.xdist_group(SPARK_GROUP))  # pytest-xdist reads it at the end of its own part
     yield
     if config.option.sampled:
         items[:], left_out = sample(items, config.option.part, _HERE)
         config.hook.pytest_deselected(items=left_out)
-    with_spark = [item for item in items if item.get_closest_marker("spark") is not None]
-    for item in with_spark:
-        item.add_marker(pytest.mark.xdist_group(SPARK_GROUP))  # read by pytest-xdist, where it is loaded
-    if with_spark and getattr(config.option, "loadgroup", False):  # the longest share of the work begins first
-        items[:] = [*with_spark, *(item for item in items if item.get_closest_marker("spark") is None)]
+    if getattr(config.option, "loadgroup", False):  # the longest share of the work begins first
+        items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
 @pytest.hookimpl(optionalhook=True)

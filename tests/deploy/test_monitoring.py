@@ -112,7 +112,7 @@ def test_every_metric_that_matters_is_shown() -> None:
     shown = {each.name.removesuffix("_bucket") for _, query in queries() for each in series(promql_parser.parse(query))}
 
     assert set(METRICS) - shown == {
-        "limnos_janitor_removed_total", "limnos_lance_debris_total", "limnos_lock_requests_total", "limnos_metrics_reports_total",
+        "limnos_commit_files_total", "limnos_janitor_removed_total", "limnos_lance_debris_total", "limnos_lock_requests_total", "limnos_metrics_reports_total",
         "limnos_repeats_total", "limnos_tasks_total",
     }  # fmt: skip
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
 
@@ -146,6 +148,46 @@ def test_every_package_of_services_is_held_in_its_layer(copy: Path) -> None:
     named = "limnos.services.{} is not allowed to import limnos.services.{}"
     assert code != 0
     assert [pair for pair in pairs if named.format(*pair) not in report] == []
+
+
+def test_no_module_comes_back_to_itself() -> None:
+    """No chain of imports leads from a module back to it, imports for types counted."""
+    try:
+        tuple(TopologicalSorter(imports_of(ROOT / "src")).static_order())
+    except CycleError as error:
+        pytest.fail("a circle of imports: " + " -> ".join(error.args[1]))
+
+
+def test_a_circle_is_seen(tmp_path: Path) -> None:
+    """Two modules of which one knows the other for its types alone are a circle."""
+    (tmp_path / "one.py").write_text("import two\n", encoding="utf-8")
+    (tmp_path / "two.py").write_text("if TYPE_CHECKING:\n    from one import One\n", encoding="utf-8")
+
+    with pytest.raises(CycleError):
+        TopologicalSorter(imports_of(tmp_path)).prepare()
+
+
+def imports_of(source: Path) -> dict[str, set[str]]:
+    """Return which modules below a folder import which others."""
+    files = {
+        ".".join(path.with_suffix("").relative_to(source).parts).removesuffix(".__init__"): path
+        for path in source.rglob("*.py")
+    }
+    return {
+        name: {each for each in imported(path.read_text(encoding="utf-8"), files) if each != name}
+        for name, path in files.items()
+    }
+
+
+def imported(text: str, known: Container[str]) -> Iterator[str]:
+    """Name the modules that a text imports, of those that are known."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield from (name for name in (inner if inner in known else node.module or "",) if name in known)
 
 
 def test_every_room_has_a_planted_violation() -> None:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Final, get_args, get_origin
+from typing import Annotated, Final, get_args, get_origin
 
 from pydantic import BaseModel, InstanceOf
 from pydantic.functional_serializers import PlainSerializer
 from pydantic.functional_validators import BeforeValidator
 
 from limnos.model.secrets import MASK, NAMES, Secret, passwords_of_url
-
-if TYPE_CHECKING:
-    from limnos.config.settings import Settings
 
 _KEY: Final = 2
 """Parts of a setting's name; what has more is an entry of a table."""
@@ -48,7 +45,7 @@ def holds_secret(annotation: object, metadata: Iterable[object] = ()) -> bool:
     return any(holds_secret(part) for part in parts)
 
 
-def secrets_of(settings: Settings) -> tuple[str, ...]:
+def secrets_of(settings: BaseModel) -> tuple[str, ...]:
     """Return the texts of all secrets that are set, and the passwords inside them, to be kept out of what is printed."""
     found: list[str] = []
     for name, value in _values(settings):

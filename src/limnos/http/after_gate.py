@@ -5,18 +5,42 @@ May import `telemetry`. Knows no store: the gate tells it that it was asked, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
-    from limnos.http.connection import Exchange, LaneProtocol
-    from limnos.http.kept import KeptAnswer, Key
+    from asyncio import Transport
+
+    from limnos.http.application import Application
+    from limnos.http.kept import Keeping, KeptAnswer, Key
 
 log = get_logger("limnos.http")
 
 
-class AfterGate:
+E_contra = TypeVar("E_contra", contravariant=True)
+
+
+class Lane(Protocol[E_contra]):
+    """The connection that waits, by what is asked of it; `E_contra` is what it knows of a request."""
+
+    application: Application
+    transport: Transport
+
+    def send_again(self, exchange: E_contra, kept: KeptAnswer, key: Key, started: float) -> None:
+        """Send a kept answer."""
+        ...
+
+    def answer_afresh(self, exchange: E_contra, method: str, url: bytes, keeping: Keeping | None) -> None:
+        """Let the application answer."""
+        ...
+
+    def say_late(self, exchange: E_contra, url: bytes, method: str) -> None:
+        """Answer that the time for the request is over."""
+        ...
+
+
+class AfterGate(Generic[E_contra]):
     """A kept answer that waits for the gate: called back within the gate's own turn, without a task or a future.
 
     It is a waiter to the gate, and what the deadlines watch.
@@ -24,7 +48,7 @@ class AfterGate:
 
     __slots__ = ("_done", "_exchange", "_kept", "_key", "_lane", "_started")
 
-    def __init__(self, lane: LaneProtocol, exchange: Exchange, kept: KeptAnswer, key: Key, started: float) -> None:
+    def __init__(self, lane: Lane[E_contra], exchange: E_contra, kept: KeptAnswer, key: Key, started: float) -> None:
         self._lane, self._exchange = lane, exchange
         self._kept, self._key, self._started = kept, key, started
         self._done = False

@@ -19,7 +19,7 @@ from limnos.store.trash import KEPT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 OWN: Final = 0
 """The field of what is attached to an object itself."""
@@ -127,7 +127,7 @@ def attached_objects_read(
 class AttachmentWrites:
     """What mutations do to attachments of one kind."""
 
-    def __init__(self, tx: Tx, kind: Kind) -> None:
+    def __init__(self, tx: Transaction, kind: Kind) -> None:
         self.tx = tx
         self.kind = kind
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from limnos.model.entities import Change
     from limnos.store.feed import Lot
     from limnos.store.sql import Load, Params, Row, Value
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 BITE: Final = 200
 """About so many changes become lines in one transaction: a few milliseconds."""
@@ -116,13 +116,13 @@ def _around(path: str | None) -> dict[str, Value]:
     return {} if path is None else {"below": f"{path}.", "beyond": f"{path}/"}
 
 
-def first_at(tx: Tx) -> int | None:
+def first_at(tx: Transaction) -> int | None:
     """Return the time of the oldest line; None where there is none."""
     found: int | None = tx.rows(FIRST_AT, {})[0][0]
     return found
 
 
-def lines_put(tx: Tx, lines: Sequence[Line]) -> None:
+def lines_put(tx: Transaction, lines: Sequence[Line]) -> None:
     """Write lines, in their order. The permit's zone is 0."""
     ids = tx.session.next_ids(len(lines))
     tx.session.many(PUT, [_params(line, number) for line, number in zip(lines, ids, strict=True)])
@@ -132,7 +132,7 @@ def _params(line: Line, number: int) -> Params:
     return {**{field: getattr(line, field) for field in _COLUMNS}, "id": number}
 
 
-def lines_expire(tx: Tx, *, keep_ms: int) -> int:
+def lines_expire(tx: Transaction, *, keep_ms: int) -> int:
     """Delete some of what was kept long enough; returns how many."""
     return tx.count(EXPIRE, {"before": tx.now_ms - keep_ms, "limit": EXPIRED_AT_ONCE})
 
@@ -160,7 +160,7 @@ def lines_due() -> Load[bool]:
     return bool(rows)
 
 
-def lines_collect(tx: Tx) -> bool:
+def lines_collect(tx: Transaction) -> bool:
     """Make lines of the next changes and notes; says whether there may be more. The permit's zone is 0."""
     told, reached = _changes(tx)
     more = max(len(told), len(reached)) >= BITE
@@ -176,7 +176,7 @@ def lines_collect(tx: Tx) -> bool:
     return more or len(notes) >= BITE
 
 
-def _changes(tx: Tx) -> tuple[list[_Told], dict[int, int]]:
+def _changes(tx: Transaction) -> tuple[list[_Told], dict[int, int]]:
     """Read the next changes of the zones that are ahead of the audit, and how far that reaches in each."""
     told: list[_Told] = []
     reached: dict[int, int] = {}
@@ -203,7 +203,7 @@ def _of_one_zone(rows: Iterable[Row]) -> list[_Told]:
     return told
 
 
-def _lots(tx: Tx, told: Iterable[_Told]) -> dict[int, Lot]:
+def _lots(tx: Transaction, told: Iterable[_Told]) -> dict[int, Lot]:
     """Read where the zones lie, and whatever no right names."""
     about: set[int] = set()
     for each in told:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from limnos.store.sql import Row
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 INSERT = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:user, :used) ON CONFLICT DO NOTHING")
 DELETE = Sql("DELETE FROM dependency WHERE user_id = :user")
@@ -43,7 +43,7 @@ class Use(NamedTuple):
 class DependencyWrites:
     """What mutations do to dependencies."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def replace(self, user_id: int, used: Iterable[int]) -> None:

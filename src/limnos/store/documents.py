@@ -10,23 +10,22 @@ many tables there are.
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from json import dumps
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from limnos.model.entities import Document
 from limnos.model.errors import BadRequest
+from limnos.store.locations import above, around
 from limnos.store.nodes import STILL_THERE, still
+from limnos.store.places import PlaceWrites
 from limnos.store.sql import Load, Row, Sql, Value
+from limnos.store.trash import TrashWrites
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.model.entities import Node
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 _COLUMNS = "node_id, version, uuid, location, metadata_location, body"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM document WHERE node_id = :id")
@@ -36,7 +35,6 @@ BODIES = Sql(
     on_sqlite=_BODIES.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
 )
 HEAD = Sql("SELECT version FROM document WHERE node_id = :id")
-_SLASH = re.compile("(?<=[^/:])/")
 _ABOVE = (
     "SELECT 1 FROM document d WHERE d.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb))))"
 )
@@ -92,23 +90,6 @@ def document_read(node_id: int) -> Load[Document | None]:
     return document_of(rows[0]) if rows else None
 
 
-def above(location: str) -> tuple[str, ...]:
-    """List the places that a location in normal form lies in, outermost first."""
-    return _down_to(location[: location.rfind("/")])[0]
-
-
-@lru_cache(maxsize=1024)
-def _down_to(parent: str) -> tuple[tuple[str, ...], str]:
-    """List a place and those it lies in, as values and as JSON: most tables of a catalog have one parent."""
-    places = tuple(f"{parent}/"[: slash.start()] for slash in _SLASH.finditer(f"{parent}/"))
-    return places, msgspec.json.encode(places).decode()
-
-
-def around(location: str) -> dict[str, Value]:
-    """The parameters of the looks above and below a location: what lies in it sorts between its slash and the next sign."""
-    return {"above": _down_to(location[: location.rfind("/")])[1], "low": f"{location}/", "high": f"{location}0"}
-
-
 def claims_read(location: str) -> Load[list[tuple[int, str]]]:
     """Read the tables (id, location) at a location, above it, and below it (at most `CLAIMS_MAX` of these)."""
     rows = yield CLAIMS, around(location) | {"location": location, "limit": CLAIMS_MAX}
@@ -118,7 +99,7 @@ def claims_read(location: str) -> Load[list[tuple[int, str]]]:
 class DocumentWrites:
     """What mutations do to documents."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def create(self, document: Document) -> None:
@@ -194,10 +175,10 @@ class DocumentWrites:
 
         A dropped one of the caller's own, at this very place, makes way: it cannot be brought back after that.
         """
-        location, trash = document.location, self.tx.trash
+        location, trash = document.location, TrashWrites(self.tx)
         rivals = [claim for claim in self.claims(location) if claim[0] != document.node_id]
         if [place for _, place in rivals] == [location] and trash.is_own(rivals[0][0]):
-            self.tx.places.replace(rivals[0][0])
+            PlaceWrites(self.tx).replace(rivals[0][0])
             if trash.forget(rivals[0][0]):
                 return
         others = [place for _, place in rivals]

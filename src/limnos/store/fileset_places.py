@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.store.documents import CLAIMS_MAX, above, around
+from limnos.store.documents import CLAIMS_MAX
+from limnos.store.locations import above, around
 from limnos.store.sql import Sql
 from limnos.store.trash import KEPT
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from limnos.store.sql import Params
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 PUT = Sql(
     "INSERT INTO fileset_place (node_id, location, managed, going) VALUES (:id, :location, :managed, FALSE) ON CONFLICT DO NOTHING"
@@ -59,7 +60,7 @@ def place_rows(node_id: int, locations: Iterable[str], *, managed: bool) -> list
 class FilesetPlaceWrites:
     """What mutations do to places of filesets."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def lock(self, locations: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from limnos.store.sql import Sql
 
 if TYPE_CHECKING:
     from limnos.store.sql import Query, Row
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 PRUNED_AT_ONCE = 1000
 FIND = Sql(
@@ -67,7 +67,7 @@ def outcome_of(rows: list[Row]) -> Outcome | None:
 class OutcomeWrites:
     """What mutations do to outcomes."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def keep(self, key: Key, outcome: Outcome, *, lifetime_ms: int) -> Outcome | None:

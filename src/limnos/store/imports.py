@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from limnos.model.entities import Document
 from limnos.model.kinds import KINDS, ROOT_ID, Kind
 from limnos.store.changes import ChangeDraft
+from limnos.store.documents import DocumentWrites
 from limnos.store.sql import Load, Sql, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from limnos.store.sql import Params, Row
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 OPEN, WHOLE, DONE, GIVEN_UP = "open", "whole", "done", "given-up"
 """How an import is: being fed; read to its end; shown; to be wiped."""
@@ -203,7 +204,7 @@ def _ref_of(row: Row) -> tuple[int, Ref]:
 class ImportWrites:
     """What mutations do to imports."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def begin(self, name: str, *, form: str, keeps: bool) -> Import:
@@ -253,7 +254,7 @@ class ImportWrites:
 
     def document(self, document: Document, node_id: int) -> None:
         """Keep a table's or view's metadata. Raises BadRequest when another one lies there."""
-        self.tx.documents.create(
+        DocumentWrites(self.tx).create(
             Document(node_id, 1, document.uuid, document.location, document.metadata_location, document.body)
         )
 

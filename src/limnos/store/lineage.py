@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from limnos.store.sql import Params
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 EVERY_FIELD: Final = 0
 """In place of a target's field id: all of its columns. Iceberg's ids begin with 1."""
@@ -238,7 +238,7 @@ def places_read(places: Collection[str]) -> Load[dict[str, int]]:
 class LineageWrites:
     """What mutations do to lineage."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def outside(self, metalake_id: int, dataset: Outside) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from limnos.model.versions import Which
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 _COLUMNS = "version, comment, properties, uris, created_by, created_at, modified_by, modified_at"
 ALL = Sql(f"SELECT {_COLUMNS} FROM model_version WHERE model_id = :id ORDER BY version")
@@ -82,7 +82,7 @@ def model_version_read(model_id: int, which: Which) -> Load[ModelVersion | None]
 class ModelWrites:
     """What mutations do to versions of models."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def read(self, model_id: int, which: Which) -> ModelVersion | None:

@@ -15,7 +15,7 @@ from limnos.store.sql import Load, Sql
 if TYPE_CHECKING:
     from limnos.names.parts import Levels
     from limnos.store.sql import Params, Row
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 PLANNED, RENAMED, NESTED, LEFT = 0, 1, 2, 3
 """Where a change is: not begun; its name is changed; it lies on its path; somebody else has moved or dropped the namespace."""
@@ -156,7 +156,7 @@ def _migration(row: Row) -> Migration:
 class NestingWrites:
     """What mutations do to the changes of names."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def conflicts(self, catalog_id: int, separator: str, *, after: int, limit: int) -> list[Conflict]:

@@ -18,12 +18,14 @@ from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, StalePermit
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import NODE_RECORDS, CatalogRecord, encode
 from limnos.store.changes import ChangeDraft
-from limnos.store.protection import UNPROTECTED
+from limnos.store.owners import OwnerWrites
+from limnos.store.protection import UNPROTECTED, ProtectionWrites
 from limnos.store.sql import Load, Row, Sql, Value
+from limnos.store.trash import TrashWrites
 
 if TYPE_CHECKING:
     from limnos.model.records import NodeRecord
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 _COLUMNS = (
     "id", "zone", "parent_id", "kind", "name_space", "name", "format", "implicit", "created_by", "created_at",
@@ -221,7 +223,7 @@ def still(node: Node) -> dict[str, Value]:
 class NodeWrites:
     """What mutations do to nodes. Each records its change; the caller has taken the zone's locks."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def confirm(self, node: Node) -> Node:
@@ -287,7 +289,7 @@ class NodeWrites:
                 self.require(under)
             self._refuse_taken(parent_id, space, name)
         if owner_id is not None:
-            tx.owners.insert(node_id, owner_id)
+            OwnerWrites(tx).insert(node_id, owner_id)
         tx.changed(ChangeDraft("create", kind, node_id, space, None, None, parent_id, name, owner_id=owner_id))
         return Node(
             node_id, zone, parent_id, kind, space, name, node_format, implicit, tx.actor, tx.now_ms, None, None,
@@ -327,11 +329,11 @@ class NodeWrites:
 
         Grants on it stay until swept. Its id comes back with it from the trash, and never otherwise.
         """
-        self.tx.protection.refuse_within(node)
+        ProtectionWrites(self.tx).refuse_within(node)
         if not self.tx.count(BURY, {"id": node.id, **self._stamp()}):
-            self.tx.protection.refuse(node)
+            ProtectionWrites(self.tx).refuse(node)
         if keep_ms > 0:
-            self.tx.trash.put(node, keep_ms=keep_ms, purges=purges)
+            TrashWrites(self.tx).put(node, keep_ms=keep_ms, purges=purges)
         else:
             self.tx.count(DISOWN, {"id": node.id})
         self.tx.changed(
@@ -401,13 +403,13 @@ ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
 ANY_ZONE = Sql("SELECT zone FROM node WHERE id = :id AND format = :format")
 
 
-def catalog_of(tx: Tx, node_id: int, *, node_format: str) -> int | None:
+def catalog_of(tx: Transaction, node_id: int, *, node_format: str) -> int | None:
     """Read which catalog a node lies in, also one that was dropped; None for one of another format."""
     rows = tx.rows(ANY_ZONE, {"id": node_id, "format": node_format})
     return int(rows[0][0]) if rows else None
 
 
-def catalog_read(tx: Tx, catalog_id: int) -> CatalogRecord | None:
+def catalog_read(tx: Transaction, catalog_id: int) -> CatalogRecord | None:
     """Read a catalog's record, also of one that was dropped; None when there never was one."""
     rows = tx.rows(ANY_RECORD, {"id": catalog_id})
     return CatalogRecord.read(rows[0][0]) if rows else None
@@ -419,7 +421,7 @@ def catalog_records_read() -> Load[list[tuple[int, int, CatalogRecord]]]:
     return [(row[0], row[1], CatalogRecord.read(row[2])) for row in rows]
 
 
-def catalogs_read(tx: Tx) -> list[tuple[int, CatalogRecord]]:
+def catalogs_read(tx: Transaction) -> list[tuple[int, CatalogRecord]]:
     """Read every live catalog of the store: its id and its record."""
     rows = tx.rows(CATALOGS, {"kind": int(Kind.CATALOG)})
     return [(row[0], CatalogRecord.read(row[1])) for row in rows]

@@ -13,7 +13,7 @@ from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Sql
 
 if TYPE_CHECKING:
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
 INSERT = Sql("INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)")
@@ -50,7 +50,7 @@ def owner_read(object_id: int) -> Load[int | None]:
 class OwnerWrites:
     """What mutations do to owners."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def insert(self, object_id: int, principal_id: int) -> None:

@@ -12,7 +12,7 @@ from limnos.model.principals import Trust
 from limnos.store.sql import Load, Row, Sql
 
 if TYPE_CHECKING:
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 OF_USER = Sql("SELECT user_name, hash, trust, root_id FROM password WHERE user_name = :user")
 PUT = Sql(
@@ -36,7 +36,7 @@ def password_read(user: str) -> Load[Password | None]:
 class PasswordWrites:
     """What mutations do to passwords."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def find(self, user: str) -> Password | None:

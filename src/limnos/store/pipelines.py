@@ -12,7 +12,7 @@ from limnos.model.runs import Declaration
 from limnos.store.sql import Load, Sql, Value
 
 if TYPE_CHECKING:
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 PUT = Sql(
     "INSERT INTO pipeline_version (pipeline_id, version, digest, declaration, declared_by, declared_at) VALUES"
@@ -39,12 +39,12 @@ def declaration_read(pipeline_id: int, version: int) -> Load[Declaration | None]
     return Declaration(*rows[0]) if rows else None
 
 
-def declaration_put(tx: Tx, pipeline_id: int, *, version: int, digest: str, text: str) -> None:
+def declaration_put(tx: Transaction, pipeline_id: int, *, version: int, digest: str, text: str) -> None:
     """Keep a version; no other has its number."""
     params: dict[str, Value] = {"id": pipeline_id, "version": version, "digest": digest, "text": text}
     tx.count(PUT, params | {"actor": tx.actor, "now": tx.now_ms})
 
 
-def declarations_prune(tx: Tx) -> int:
+def declarations_prune(tx: Transaction) -> int:
     """Delete versions that are not the newest and that no run was made of; returns how many."""
     return tx.count(UNUSED, {})

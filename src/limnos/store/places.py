@@ -17,13 +17,14 @@ import msgspec
 
 from limnos.model.kinds import Kind
 from limnos.model.places import OF_CATALOGS, ROOTS, Claim, PlaceKind, PlaceState
-from limnos.store.documents import above, around
+from limnos.store.locations import above, around
 from limnos.store.sql import Load, Row, Sql, Value
+from limnos.store.trash import TrashWrites
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 RIVALS_MAX: Final = 500
 """Places below a location that one statement reads."""
@@ -189,7 +190,7 @@ def _upwards(location: str) -> str:
 class PlaceWrites:
     """What mutations do to the register."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def lock(self, locations: Iterable[str]) -> None:
@@ -240,7 +241,7 @@ class PlaceWrites:
         if tx.actor_id is None or place.claimant_id == tx.actor_id:
             return True
         if place.claim.state is PlaceState.DROPPED:
-            return tx.trash.is_own(place.claim.owner_id)
+            return TrashWrites(tx).is_own(place.claim.owner_id)
         return bool(tx.rows(IS_OWNER, {"id": place.claim.owner_id, "actor": tx.actor_id}))
 
     def moved(self, owner_id: int, *, kind: PlaceKind, location: str) -> None:

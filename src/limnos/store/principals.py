@@ -16,7 +16,7 @@ from limnos.store.sql import Load, Row, Sql, Value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 _COLUMNS = (
     "id, metalake_id, kind, name, external_id, enabled, created_by, created_at, modified_by, modified_at, tokens_from"
@@ -129,7 +129,7 @@ def _standing(rows: Sequence[Row]) -> Standing:
 class PrincipalWrites:
     """What mutations do to users and groups."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def find(self, metalake_id: int, kind: Kind, name: str) -> Principal | None:

@@ -16,7 +16,7 @@ from limnos.store.sql import Load, Sql
 
 if TYPE_CHECKING:
     from limnos.model.entities import Node
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 _UP = (
     "WITH RECURSIVE up (id, parent_id, depth) AS (SELECT n.id, n.parent_id, 0 FROM node n WHERE n.id = :id"
@@ -61,7 +61,7 @@ def protection_read(node_id: int) -> Load[Protection | None]:
 class ProtectionWrites:
     """What mutations do to protection."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def set(self, node: Node, *, below: bool) -> None:

@@ -15,7 +15,7 @@ from limnos.store.trash import KEPT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 PER_TABLE_MAX = 1000
 PUT = Sql(
@@ -52,7 +52,7 @@ def reports_read(node_id: int, *, kind: str, before: int, limit: int) -> Load[tu
     return found, len(sizes) == limit or fitting < len(sizes)
 
 
-def reports_put(tx: Tx, reports: Sequence[Report], *, keep_ms: int) -> None:
+def reports_put(tx: Transaction, reports: Sequence[Report], *, keep_ms: int) -> None:
     """Keep reports, in their order, and of each table's the newest only."""
     for each in reports:
         tx.count(
@@ -66,6 +66,6 @@ def reports_put(tx: Tx, reports: Sequence[Report], *, keep_ms: int) -> None:
         tx.count(TRIM, {"node": node_id, "most": PER_TABLE_MAX})
 
 
-def reports_expire(tx: Tx) -> int:
+def reports_expire(tx: Transaction) -> int:
     """Delete what was kept long enough; returns how many."""
     return tx.count(EXPIRE, {"now": tx.now_ms})

@@ -13,7 +13,7 @@ from limnos.store.sql import Sql
 if TYPE_CHECKING:
     from limnos.model.principals import Asker
     from limnos.store.sql import Params
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 JOIN_MS: Final = 60_000
 """A directory is joined only if it lasts so much longer: ending one and joining it never meet."""
@@ -60,7 +60,7 @@ class Usage(NamedTuple):
 class RestrictedReadWrites:
     """What becomes of directories of restricted readers in the store."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def usage(self, table_id: int, asker: Asker) -> Usage:

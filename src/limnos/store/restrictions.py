@@ -19,7 +19,7 @@ from limnos.store.trash import KEPT
 if TYPE_CHECKING:
     from limnos.model.entities import Node
     from limnos.store.sql import Row
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 OF_ZONE = Sql(
     "SELECT object_id, name, terms, set_by, set_at FROM restriction WHERE zone = :zone ORDER BY object_id, name"
@@ -54,7 +54,7 @@ def restrictions_read(zone: int) -> Load[Restrictions]:
 class RestrictionWrites:
     """What mutations do to restrictions."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def put(self, node: Node, name: str, *, terms: Terms) -> None:

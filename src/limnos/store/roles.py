@@ -16,11 +16,12 @@ from limnos.model.privileges import Privilege
 from limnos.model.records import RoleRecord, encode
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.changes import ChangeDraft
+from limnos.store.owners import OwnerWrites
 from limnos.store.sql import Load, Row, Sql, Value
 from limnos.store.trash import KEPT
 
 if TYPE_CHECKING:
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 _COLUMNS = "id, metalake_id, name, record, created_by, created_at, modified_by, modified_at"
 NAMED = Sql(f"SELECT {_COLUMNS} FROM role WHERE metalake_id = :metalake AND name = :name AND deleted = 0")
@@ -211,7 +212,7 @@ def role_objects_read(role_id: int) -> Load[Ancestry]:
 class RoleWrites:
     """What mutations do to roles and their rules."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def names(self, metalake_id: int) -> tuple[str, ...]:
@@ -259,7 +260,7 @@ class RoleWrites:
         if tx.count(INSERT, params) == 0:
             raise AlreadyExists(f"Role {name} already exists", kind="role")
         if owner_id is not None:
-            tx.owners.insert(found.id, owner_id)
+            OwnerWrites(tx).insert(found.id, owner_id)
         tx.changed(ChangeDraft("create", Kind.ROLE, found.id, new_parent=metalake_id, new_name=name, moves_access=True))
         return found
 

@@ -26,13 +26,14 @@ from limnos.model.runs import (
     Step,
 )
 from limnos.store.changes import ChangeDraft
+from limnos.store.owners import OwnerWrites
 from limnos.store.pipelines import GONE
 from limnos.store.sql import Load, Params, Row, Sql, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 
 def _words(states: tuple[str, ...]) -> str:
@@ -259,7 +260,7 @@ def findings_read(
 class RunWrites:
     """What mutations and runners do to runs."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def find(self, metalake_id: int, uuid: str) -> Run | None:
@@ -297,7 +298,7 @@ class RunWrites:
         }  # fmt: skip
         tx.count(INSERT, params)
         if run.owner_id is not None:
-            tx.owners.insert(run_id, run.owner_id)
+            OwnerWrites(tx).insert(run_id, run.owner_id)
         rows: list[Params] = [
             {"id": run_id, "ordinal": place, "name": step.name, "reads": step.reads, "output": step.output}
             for place, step in enumerate(steps)

@@ -13,7 +13,7 @@ from limnos.store.sql import Query, Row, Sql
 if TYPE_CHECKING:
     from limnos.model.principals import Asker
     from limnos.store.sql import Params
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 _OWN = "user_name = :user AND user_id = :user_id"
 FIND = Sql(
@@ -58,7 +58,7 @@ def plan_of(rows: list[Row]) -> ScanPlan | None:
 class ScanPlanWrites:
     """What becomes of plans in the store."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def insert(self, plan: ScanPlan, *, asker: Asker, table_id: int, keep_ms: int, most: int) -> None:

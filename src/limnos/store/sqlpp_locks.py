@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.store.sql import Params
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 _COLUMNS = "o.token, o.catalog_id, o.kind, o.dataverse, o.entity, o.mode, o.wanted"
 _KEY = "catalog_id = :catalog AND kind = :kind AND dataverse = :dataverse AND entity = :entity"
@@ -106,7 +106,7 @@ def _lock_of(row: Row) -> LockRow:
 class SqlppLockWrites:
     """What lock requests do, and what a mutation asks of a lock that it rests on."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def require(self, token: int, covers: LockWish | None = None, *, secret: str | None = None) -> None:

@@ -16,7 +16,7 @@ from limnos.store.sql import Query, Row, Sql
 if TYPE_CHECKING:
     from limnos.model.principals import Asker
     from limnos.store.sql import Params
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 LISTED_MAX = 1_000
 
@@ -90,7 +90,7 @@ def rows_of(found: list[Row]) -> list[StatementRequest]:
 class RequestWrites:
     """What becomes of requests in the store."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def insert(self, row: StatementRequest) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from limnos.model.statistics import Range
     from limnos.store.sql import Params
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 _COLUMNS = "partition_name, name, value, created_by, created_at, modified_by, modified_at"
 OWN = Sql(f"SELECT {_COLUMNS} FROM statistic WHERE object_id = :id AND partition_name = '' ORDER BY name")
@@ -74,7 +74,7 @@ def partition_statistics_read(table_id: int, within: Range, *, limit: int) -> Lo
 class StatisticWrites:
     """What mutations do to statistics."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def put(self, table_id: int, values: Iterable[tuple[str, str, str]], *, field_id: int = 0) -> None:

@@ -17,7 +17,7 @@ from limnos.store.sql import Load, Sql, Value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -112,7 +112,7 @@ def _due(now_ms: int, kinds: Sequence[str], *, among: bool) -> dict[str, Value]:
 class TaskWrites:
     """What mutations and workers do to tasks."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def create(self, kind: str, payload: str, *, delay_ms: int = 0) -> int:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 from limnos.model.jobs import CANCELLED, ENDED, FAILED, HELD, LIVE, SUCCEEDED, Job, Output
 from limnos.model.kinds import Kind
 from limnos.store.changes import ChangeDraft
+from limnos.store.owners import OwnerWrites
 from limnos.store.pipelines import GONE
 from limnos.store.runs import MINE, MINE_SQLITE
 from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
     from limnos.store.runs import Caller
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 
 def _words(states: tuple[str, ...]) -> str:
@@ -125,7 +126,7 @@ def jobs_due(now_ms: int) -> Load[bool]:
 class TemplateJobWrites:
     """What mutations and executors do to jobs."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def by_id(self, job_id: int) -> Job | None:
@@ -153,7 +154,7 @@ class TemplateJobWrites:
         }  # fmt: skip
         tx.count(INSERT, params)
         if job.owner_id is not None:
-            tx.owners.insert(job_id, job.owner_id)
+            OwnerWrites(tx).insert(job_id, job.owner_id)
         found = self.by_id(job_id) or job
         self._told("start", found)
         return found

@@ -14,7 +14,7 @@ from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql
 
 if TYPE_CHECKING:
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 _COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")
@@ -69,7 +69,7 @@ ENDED_KEPT_MS = 86_400_000
 class TokenWrites:
     """What mutations do to tokens."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def create(

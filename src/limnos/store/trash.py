@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.model.entities import Node
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 _COLUMNS = (
     "t.node_id, n.kind, n.name_space, n.name, t.parent_id, t.dropped_by, t.dropped_by_id, t.dropped_at, t.expires_at"
@@ -95,7 +95,7 @@ def _with_ancestors(rows: Sequence[Row]) -> Load[Found]:
 class TrashWrites:
     """What mutations do to the trash."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Transaction) -> None:
         self.tx = tx
 
     def put(self, node: Node, *, keep_ms: int, purges: bool = False) -> None:
@@ -142,6 +142,6 @@ class Expired(NamedTuple):
     purges: bool
 
 
-def trash_expired(tx: Tx) -> list[Expired]:
+def trash_expired(tx: Transaction) -> list[Expired]:
     """Read what was kept long enough, so many at most."""
     return [Expired(*row) for row in tx.rows(EXPIRED, {"now": tx.now_ms, "limit": SWEPT_MAX})]

@@ -7,13 +7,13 @@ mutation is a plain function over it that never awaits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.audit import detailed
 from limnos.model.errors import StalePermit
 from limnos.store.attachments import AttachmentWrites
 from limnos.store.audit_notes import NOTE_NEW, note_params
-from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, EPOCH, ChangeDraft
+from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE
 from limnos.store.dependencies import DependencyWrites
 from limnos.store.documents import DocumentWrites
 from limnos.store.faults import fault_point
@@ -42,6 +42,7 @@ from limnos.store.statistics import StatisticWrites
 from limnos.store.tasks import TaskWrites
 from limnos.store.template_jobs import TemplateJobWrites
 from limnos.store.tokens import TokenWrites
+from limnos.store.transaction import Transaction
 from limnos.store.trash import TrashWrites
 from limnos.store.webhooks import WebhookWrites
 
@@ -50,63 +51,14 @@ if TYPE_CHECKING:
 
     from limnos.model.kinds import Kind
     from limnos.model.permits import Permit
-    from limnos.store.sql import Params, Row, Sql
+    from limnos.store.sql import Params
+    from limnos.store.transaction import Session
 
 T = TypeVar("T")
 
 
-class Session(Protocol):
-    """A backend's connection inside an open transaction."""
-
-    def rows(self, statement: Sql, params: Params) -> list[Row]:
-        """Run a statement that returns rows."""
-        ...
-
-    def count(self, statement: Sql, params: Params) -> int:
-        """Run a statement and return how many rows it wrote."""
-        ...
-
-    def many(self, statement: Sql, params: Sequence[Params]) -> None:
-        """Run a statement once for each set of parameters."""
-        ...
-
-    def next_id(self) -> int:
-        """Draw an id that was never drawn before."""
-        ...
-
-    def next_ids(self, count: int) -> list[int]:
-        """Draw several ids that were never drawn before."""
-        ...
-
-    def pass_ids(self, beyond: int) -> None:
-        """Draw no id up to this one from now on."""
-        ...
-
-    def lock_locations(self, above: Sequence[str], own: str | None) -> None:
-        """Hold a location exclusively, and those it lies in shared, against rivals in other catalogs, to the commit."""
-        ...
-
-    def read_clocks(self, zones: Sequence[int]) -> list[Row]:
-        """Read (zone, revision, access revision) of at most three zones; the mutation's own is held to the commit."""
-        ...
-
-
-class Tx:
-    """One mutation's view of its transaction."""
-
-    def __init__(self, session: Session, *, permit: Permit[object], revision: int, now_ms: int) -> None:
-        self.session = session
-        self.actor = permit.actor
-        self.actor_id = permit.actor_id
-        self.request_id = permit.request_id
-        self.revision = revision
-        self.now_ms = now_ms
-        self.drafts: list[ChangeDraft] = []
-        self.looked_below = 0
-        """How many nodes were read to learn how high subtrees are."""
-        self.rows = session.rows
-        self.count = session.count
-        self.next_id = session.next_id
+class Tx(Transaction):
+    """One mutation's view of its transaction: what it may write, by resource."""
 
     @property
     def nodes(self) -> NodeWrites:
@@ -256,23 +208,6 @@ class Tx:
     def webhooks(self) -> WebhookWrites:
         """Where changes are sent."""
         return WebhookWrites(self)
-
-    def epoch(self) -> int:
-        """Read the store's epoch."""
-        found: int = self.rows(EPOCH, {})[0][0]
-        return found
-
-    def changed(self, draft: ChangeDraft) -> None:
-        """Record what the mutation did; every write of a resource calls this."""
-        self.drafts.append(draft)
-
-    def new_zone(self, zone: int) -> None:
-        """Start the clock of a new metalake or catalog."""
-        self.count(CLOCK_NEW, {"zone": zone})
-
-    def stale(self) -> NoReturn:
-        """Something the decision rested on is gone: send the writer back to the gate."""
-        raise StalePermit
 
 
 Mutation = Callable[[Tx], T]

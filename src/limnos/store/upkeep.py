@@ -28,10 +28,10 @@ from limnos.store.changes import PRUNE_CHANGES, PRUNE_CLOCKS
 
 if TYPE_CHECKING:
     from limnos.store.sql import Sql
-    from limnos.store.tx import Tx
+    from limnos.store.transaction import Transaction
 
 
-def feed_prune(tx: Tx, *, keep_ms: int, audited: bool = False) -> int:
+def feed_prune(tx: Transaction, *, keep_ms: int, audited: bool = False) -> int:
     """Delete change rows older than this, after noting in the clocks how far; returns how many.
 
     `audited`: an audit is kept, so what it has not read stays.
@@ -48,6 +48,6 @@ SWEEPS: tuple[Sql, ...] = (
 """For each table whose rows a drop leaves behind, the statement that deletes those of objects that are gone."""
 
 
-def orphans_sweep(tx: Tx) -> int:
+def orphans_sweep(tx: Transaction) -> int:
     """Delete what hung on objects that were dropped, such as grants (their ids never come back); returns how many."""
     return sum(tx.count(statement, {}) for statement in SWEEPS)

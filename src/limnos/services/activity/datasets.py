@@ -21,9 +21,9 @@ from limnos.services.lookup.sights import ATTEMPTS_MAX, body_of, catalogs_of, ch
 from limnos.services.lookup.telling import Outrun
 from limnos.services.request.scene import Scope
 from limnos.services.request.together import read_together
-from limnos.store.documents import above
 from limnos.store.feed import zones_read
 from limnos.store.lineage import places_read
+from limnos.store.locations import above
 from limnos.view.cold import for_each
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from limnos.sqlpp import plan
 from limnos.sqlpp.errors import BudgetSpent, too_deep
 from limnos.sqlpp.evaluator.budget import Budget, MeteredBudget
 from limnos.sqlpp.evaluator.expressions import work_of
-from limnos.sqlpp.evaluator.queries import Working, query_of
+from limnos.sqlpp.evaluator.queries import query_of, working_of
 from limnos.sqlpp.values.model import MISSING
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def results(
     `rows` gives the objects of a dataset, by dataverse and name; `given` has values of variables that are bound from outside. Raises SqlppError while results are taken: for what is no collection
     where one is needed, a number that overflows, a budget that is used up (BudgetSpent for a metered one).
     """
-    working = Working(rows, budget=budget or Budget(), slots=bound.slots)
+    working = working_of(rows, budget=budget or Budget(), slots=bound.slots)
     first: list[Value] = [MISSING] * (bound.slots + 1)
     for slot, value in (given or {}).items():
         first[slot] = value

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from limnos.sqlpp.evaluator.budget import MeteredBudget
-    from limnos.sqlpp.evaluator.queries import Working
+    from limnos.sqlpp.evaluator.working import Row, Working
 
-Row = list["Value"]
-"""Values of all variables of the statement."""
 
 NOT_A_COLLECTION = 4
 

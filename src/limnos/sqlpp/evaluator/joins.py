@@ -17,8 +17,7 @@ from limnos.sqlpp.values.model import is_unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from limnos.sqlpp.evaluator.expressions import Row
-    from limnos.sqlpp.evaluator.queries import Working
+    from limnos.sqlpp.evaluator.working import Row, Working
     from limnos.sqlpp.values.model import Value
 
 

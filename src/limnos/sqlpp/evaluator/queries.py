@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, cast
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import compilation
-from limnos.sqlpp.evaluator.budget import Budget, MeteredBudget
-from limnos.sqlpp.evaluator.expressions import Row, scanned, work_of
+from limnos.sqlpp.evaluator.budget import Budget
+from limnos.sqlpp.evaluator.expressions import scanned, work_of
 from limnos.sqlpp.evaluator.joins import Partners, arounds_of, is_apart, keys_of
 from limnos.sqlpp.evaluator.windows import windows_of
+from limnos.sqlpp.evaluator.working import Key, Row, Working
 from limnos.sqlpp.functions.costs import linear
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown, object_of
-from limnos.sqlpp.values.order import key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -25,28 +25,9 @@ if TYPE_CHECKING:
     from limnos.sqlpp.evaluator.joins import Around, Keys
 
 
-class Working:
-    """What the functions of one statement share: where objects come from, what is left to spend, where a group's rows lie."""
-
-    __slots__ = ("budget", "group_slot", "meter", "rows")
-
-    def __init__(self, rows: Callable[[tuple[str, ...], str], Iterable[Value]], *, budget: Budget, slots: int) -> None:
-        self.rows = rows
-        self.budget = budget
-        self.meter = budget if isinstance(budget, MeteredBudget) else None
-        """The budget, where each piece of work is charged."""
-        self.group_slot = slots
-        """One more than the statement's own slots."""
-
-    def key(self, value: Value) -> bytes:
-        """The key of a value, charged before it is made."""
-        if self.meter is not None:
-            self.meter.compare(value)
-        return key(value)
-
-    def query(self, node: plan.Query) -> Callable[[Row], Iterator[Value]]:
-        """The function that gives a query's results for the variables around it."""
-        return query_of(node, self)
+def working_of(rows: Callable[[tuple[str, ...], str], Iterable[Value]], *, budget: Budget, slots: int) -> Working:
+    """Return what the functions of one statement share; `rows` gives the objects of a dataset."""
+    return Working(rows, budget=budget, slots=slots, queries=query_of)
 
 
 def query_of(node: plan.Query, working: Working) -> Callable[[Row], Iterator[Value]]:
@@ -103,8 +84,6 @@ def _cut(results: Iterator[Value], limit: int | None, *, offset: int) -> Iterato
 
 
 # Order.
-
-Key = list[tuple[int, bytes]]
 
 
 class _Descending(bytes):

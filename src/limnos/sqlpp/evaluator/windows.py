@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.errors import compilation
-from limnos.sqlpp.evaluator.expressions import Row, aggregate_of, work_of, works_of
+from limnos.sqlpp.evaluator.expressions import aggregate_of, work_of, works_of
 from limnos.sqlpp.functions.costs import COMPARED_EACH
 from limnos.sqlpp.functions.numbers import number, whole
 from limnos.sqlpp.functions.times import shifted
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from limnos.sqlpp import plan
-    from limnos.sqlpp.evaluator.queries import Key, Working
+    from limnos.sqlpp.evaluator.working import Key, Row, Working
     from limnos.sqlpp.plan.queries import Frame, FrameBound
 
 

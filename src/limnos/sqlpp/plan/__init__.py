@@ -29,7 +29,6 @@ from limnos.sqlpp.plan.expressions import (
     Scan,
     SignOf,
     SliceOf,
-    Subquery,
 )
 from limnos.sqlpp.plan.queries import (
     Block,
@@ -40,6 +39,7 @@ from limnos.sqlpp.plan.queries import (
     Projection,
     Query,
     Select,
+    Subquery,
     WindowCall,
 )
 

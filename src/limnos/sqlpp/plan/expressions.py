@@ -13,7 +13,6 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from limnos.sqlpp.errors import Place
     from limnos.sqlpp.functions.table import Function
-    from limnos.sqlpp.plan.queries import Query
     from limnos.sqlpp.values.model import Value
 
 
@@ -181,9 +180,3 @@ class LetIn(Expression, frozen=True):
 
     lets: tuple[tuple[int, Expression], ...]
     body: Expression
-
-
-class Subquery(Expression, frozen=True):
-    """A query whose result is an array."""
-
-    query: Query

@@ -130,3 +130,9 @@ class Query(Bound, frozen=True):
     output: int | None
     limit: Expression | None
     offset: Expression | None
+
+
+class Subquery(Expression, frozen=True):
+    """A query whose result is an array."""
+
+    query: Query

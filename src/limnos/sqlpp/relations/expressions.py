@@ -12,7 +12,7 @@ from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.evaluator.budget import Budget
 from limnos.sqlpp.evaluator.expressions import work_of
-from limnos.sqlpp.evaluator.queries import Working
+from limnos.sqlpp.evaluator.queries import working_of
 from limnos.sqlpp.relations import functions, operators
 from limnos.sqlpp.relations.datasets import shape_of
 from limnos.sqlpp.relations.finishing import worked
@@ -87,7 +87,7 @@ def folded(node: plan.Expression) -> plan.Constant | None:
             waiting.extend(one)
     try:
         return plan.Constant(
-            node.at, work_of(node, Working(_no_rows, budget=Budget(steps=_FOLDED_BUDGET), slots=0))([])
+            node.at, work_of(node, working_of(_no_rows, budget=Budget(steps=_FOLDED_BUDGET), slots=0))([])
         )
     except SqlppError:
         return None

@@ -14,7 +14,7 @@ from msgspec import structs
 from limnos.sqlpp import plan
 from limnos.sqlpp.evaluator.budget import Budget
 from limnos.sqlpp.evaluator.expressions import work_of
-from limnos.sqlpp.evaluator.queries import Working
+from limnos.sqlpp.evaluator.queries import working_of
 from limnos.sqlpp.relations.shapes import Finished, Record, Shape, Uncarried
 from limnos.sqlpp.values.model import MISSING, Value
 
@@ -43,7 +43,7 @@ def function_of(finished: Finished) -> Callable[[Sequence[Value]], Value]:
     """The function that works a value out from those of its inputs."""
     slots = finished.slots
     size = 1 + max(_slots(finished.expression), default=0)
-    run = work_of(finished.expression, Working(_nothing, budget=Budget(), slots=size))
+    run = work_of(finished.expression, working_of(_nothing, budget=Budget(), slots=size))
 
     def work(values: Sequence[Value]) -> Value:
         row: list[Value] = [MISSING] * (size + 1)
