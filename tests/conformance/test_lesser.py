@@ -125,7 +125,7 @@ def test_services_load_with_hooks() -> None:
     """The hook is installed before a service is imported; without a plant nothing is another one."""
     code = (
         "from pathlib import Path; from conformance.lesser.sites import install; planter = install(Path('src').resolve());"
-        "from limnos.services import trash; from limnos.access.actions import Action;"
+        "from limnos.services.upkeep import trash; from limnos.access.actions import Action;"
         "from limnos.model.kinds import Kind; print(trash._CREATES[Kind.TABLE] == Action.TABLE_CREATE, '__lesser_use__' in vars(trash))"
     )
 

@@ -30,6 +30,7 @@ CALLERS: dict[str, tuple[str, str]] = {
     "creator": ("", f"{USE} create_schema create_table"),
     "drafter": ("", f"{USE} create_view"),
     "viewer": ("", f"{USE} select_view"),
+    "keyless": ("", "use_schema select_table modify_table select_view"),
     "cataloger": ("create_catalog", ""),
     "roler": ("create_role", ""),
     "hirer": ("manage_users", ""),
@@ -50,7 +51,8 @@ CALLERS: dict[str, tuple[str, str]] = {
 }
 """Each column: what the caller is granted on the metalake, and on the catalog.
 
-`nobody` sends no credential, `stranger` is no user of the metalake. `holder` holds the roles and is in the groups, `keeper` owns the
+`nobody` sends no credential, `stranger` is no user of the metalake. `keyless` has rights on what lies in a catalog, and none to use
+the catalog. `holder` holds the roles and is in the groups, `keeper` owns the
 namespaces, the roles, the tags and the pipelines, `tabler` the tables and views, `owner` the catalog, `laker` the metalake. `admin` is a service admin, and in the metalake
 a mere member who owns the roles that were made to grant the others their rights.
 """
