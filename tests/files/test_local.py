@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow.fs
 import pytest
@@ -294,3 +296,68 @@ def test_directories_alone_are_empty(files: FileStore, tmp_path: Path) -> None:
     (tmp_path / "top").symlink_to(tmp_path / "nothing")
 
     assert (absent, directories, linked, files.is_empty(f"{tmp_path}/top")) == (True, True, False, False)
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths whose size and time are asked for, of which a list of names needs none."""
+    asked: list[str] = []
+    look = os.lstat
+
+    def lstat(path: str) -> os.stat_result:
+        asked.append(str(path))
+        return look(path)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    return asked
+
+
+def test_chosen_files_alone_are_looked_at(files: FileStore, tmp_path: Path, looked: list[str]) -> None:
+    """All names of files are there to choose from, no directories and no links; what has gone since is left out."""
+    for name in ("a", "b", "c", "inner/d"):
+        files.write_new(f"{tmp_path}/d/{name}", b"123")
+    (tmp_path / "d" / "link").symlink_to(tmp_path / "d" / "a")
+    seen: list[str] = []
+
+    def choose(names: list[str]) -> list[str]:
+        seen.extend(sorted(names))
+        return ["b", "gone"]
+
+    looked.clear()
+    found = files.chosen(f"{tmp_path}/d", choose)
+
+    assert seen == ["a", "b", "c"]
+    assert [(each.name, each.size, each.modified_ms > 0) for each in found] == [("b", 3, True)]
+    assert looked == [f"{tmp_path}/d/b", f"{tmp_path}/d/gone"]
+    assert files.chosen(f"{tmp_path}/none", lambda names: names) == []
+
+
+def test_whether_files_are_there_is_told_by_the_first(
+    files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory with a file of its own is read up to that one; those without are entered, unless they are links."""
+    files.write_new(f"{tmp_path}/full/inner/file", b"")
+    (tmp_path / "empty" / "inner").mkdir(parents=True)
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "way").symlink_to(tmp_path / "full")
+
+    told = [files.holds(f"{tmp_path}/{name}") for name in ("full", "empty", "linked", "none", "full/inner/file")]
+    read: list[str] = []
+    monkeypatch.setattr(os, "scandir", _counting(read, os.scandir))
+    for name in range(9):
+        (tmp_path / "full" / f"{name}").touch()
+
+    assert told == [True, False, False, False, False]
+    assert files.holds(f"{tmp_path}/full")
+    assert len(read) <= 2, "the directory `inner` and the first file at most"
+
+
+def _counting(read: list[str], scandir: Callable[..., Any]) -> Callable[..., Any]:
+    """A `scandir` that notes which entries were taken."""
+
+    @contextmanager
+    def counted(path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        with scandir(path) as entries:
+            yield (read.append(each.name) or each for each in entries)  # type: ignore[func-returns-value]
+
+    return counted

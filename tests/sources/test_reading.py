@@ -8,11 +8,14 @@ import lance
 import pyarrow as pa
 import pytest
 
-from limnos.model.errors import InvalidTable
+from limnos.model.errors import InvalidTable, NotFound
+from limnos.sources.lance.bodies import Body
 from limnos.sources.lance.changing import restore
 from limnos.sources.lance.opening import place_of
-from limnos.sources.lance.questions import Count, Describe, Restore
+from limnos.sources.lance.questions import Count, Describe, Restore, Write
 from limnos.sources.lance.reading import count, describe
+from limnos.sources.lance.writing import write
+from limnos.sources.wire import COMPLETE, MORE
 
 
 @pytest.fixture
@@ -99,3 +102,62 @@ def test_a_branch_has_the_files_of_its_table(own: str, tmp_path: Path) -> None:
 def test_places_in_an_object_store(base: str, *, is_inside: bool) -> None:
     """What is in the table's own place there, and what is not."""
     assert place_of(base).is_relative_to(place_of("s3://lake/t")) is is_inside
+
+
+@pytest.fixture
+def opens(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """The versions at which tables were opened, None for the newest, which is looked for among all manifests."""
+    asked: list[int | None] = []
+    library = lance.dataset
+
+    def dataset(*place: str, version: int | None = None, **more: object) -> lance.LanceDataset:
+        asked.append(version)
+        return library(*place, version=version, **more)
+
+    monkeypatch.setattr(lance, "dataset", dataset)
+    return asked
+
+
+def test_a_version_by_number_is_opened_by_its_own_manifest(tmp_path: Path, opens: list[int | None]) -> None:
+    """Neither the newest is looked for nor read, and one that cannot be read does no harm; a number that is not there is looked for."""
+    place = tmp_path / "t"
+    for rows in (1, 2):
+        lance.write_dataset(pa.table({"id": [1] * rows}), str(place), mode="append")
+    for name in (place / "_versions").glob(f"{2**64 - 1 - 2}*"):
+        name.write_bytes(b"damaged")
+    opens.clear()
+
+    assert count(Count(f"file://{place}", {}, version=1)) == 1
+    told = describe(Describe(f"file://{place}", {}, version=1))
+
+    assert told is not None
+    assert (told.version, opens) == (1, [1, 1])
+    with pytest.raises(NotFound, match="7"):
+        describe(Describe(f"file://{tmp_path}/none", {}, version=7))
+
+
+def test_rows_are_added_to_the_table_as_it_was_opened(tmp_path: Path, opens: list[int | None]) -> None:
+    """Whether there is a table, and what to add to, is found out in one opening."""
+    place = tmp_path / "t"
+    lance.write_dataset(pa.table({"id": [1]}), str(place))
+    body = pa.BufferOutputStream()
+    with pa.ipc.new_stream(body, pa.schema([("id", pa.int64())])) as writer:
+        writer.write_table(pa.table({"id": [2]}))
+    opens.clear()
+
+    done = write(
+        Write(f"file://{place}", {}, mode="append", batch_bytes_max=1 << 20), Body(Told(body.getvalue().to_pybytes()))
+    )  # type: ignore[arg-type]
+
+    assert (done.version, done.inserted, opens) == (2, 1, [None])
+
+
+class Told:
+    """A wire on which a whole body has come already."""
+
+    def __init__(self, data: bytes) -> None:
+        self.messages = [[MORE, data], [COMPLETE]]
+
+    def receive(self) -> list[bytes]:
+        """Give the next message."""
+        return self.messages.pop(0)

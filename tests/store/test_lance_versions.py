@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
+from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
+from sqlalchemy.schema import CreateTable
+
 from limnos.model.kinds import Kind
 from limnos.model.lance import LanceVersion
 from limnos.model.records import BLANK_TABLE
 from limnos.store.lance_versions import (
+    INSERT,
+    SETTLE,
+    UNSETTLED,
+    LanceVersionWrites,
     lance_branches_read,
     lance_top_read,
     lance_unsettled_read,
     lance_version_read,
     lance_versions_read,
 )
+from limnos.store.schema import lance_version
+from limnos.store.sql import Sql, Value
 from limnos.store.upkeep import orphans_sweep
 from tests.backends import Lab
 from tests.store.world import World
@@ -76,3 +88,29 @@ def test_sweep_takes_versions_of_what_is_gone(lab: Lab, world: World) -> None:
 
     assert lab.load(lance_top_read(kept.id, "")) == row(1)
     assert lab.load(lance_top_read(gone.id, "")) is None
+
+
+def steps(rows: int, statement: Sql, **more: Value) -> int:
+    """How many steps SQLite's machine takes for a statement on a branch of so many versions, of which all but the newest are settled."""
+    taken = [0]
+
+    def count() -> int:
+        taken[0] += 1
+        return 0
+
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(str(CreateTable(lance_version).compile(dialect=sqlite_dialect())))
+        connection.executemany(
+            INSERT.sqlite, [INSERT.values(LanceVersionWrites._params(9, row(each))) for each in range(1, rows + 1)]
+        )
+        connection.execute("UPDATE lance_version SET settled = 1 WHERE version < ?", (rows,))
+        connection.set_progress_handler(count, 1)
+        connection.execute(statement.sqlite, statement.values({"id": 9, "branch": "", "yes": True, **more})).fetchall()
+        connection.set_progress_handler(None, 0)
+    return taken[0]
+
+
+def test_what_is_on_its_way_is_found_without_the_history() -> None:
+    """Each commit asks for the versions that are not settled, and settles them: neither reads those that are settled."""
+    for statement, few, many in ((UNSETTLED, {}, {}), (SETTLE, {"version": 10}, {"version": 1000})):
+        assert steps(1000, statement, **many) == steps(10, statement, **few)

@@ -6,7 +6,7 @@ they are, compression is the caller's, and whether a location is allowed is aske
 
 from limnos.files.allowed import ENDPOINTS, STORAGE, Allowed, check_usable, everything, root_of
 from limnos.files.directories import delete_directory
-from limnos.files.entries import Entry, Mark
+from limnos.files.entries import Choose, Entry, Mark
 from limnos.files.links import leads_within, read_within, refuse_alias
 from limnos.files.local import path_of, real, sweep_empty
 from limnos.files.locations import (
@@ -28,6 +28,7 @@ __all__ = [
     "LOCAL_FILES",
     "STORAGE",
     "Allowed",
+    "Choose",
     "Entry",
     "FileStore",
     "Mark",

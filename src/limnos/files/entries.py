@@ -6,7 +6,11 @@ May import the standard library alone.
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+Choose = Callable[[list[str]], Sequence[str]]
+"""Picks names of files from those that a directory has."""
 
 
 class Entry(NamedTuple):

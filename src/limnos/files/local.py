@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from limnos.files import trouble
-from limnos.files.entries import Entry, Mark
+from limnos.files.entries import Choose, Entry, Mark
 from limnos.files.locations import parse
 from limnos.model.errors import AlreadyExists
 
@@ -109,6 +109,9 @@ class LocalFiles:
             for name in names:
                 yield f"file://{directory}/{name}"
 
+    def holds(self, location: str) -> bool:
+        return _has_file(_path(location))
+
     def is_empty(self, location: str) -> bool:
         path = _path(location)
         try:
@@ -136,6 +139,22 @@ class LocalFiles:
             for name, status in found
             if stat.S_ISREG(status.st_mode)
         ]
+
+    def chosen(self, location: str, choose: Choose) -> list[Entry]:
+        path = _path(location)
+        try:
+            with os.scandir(path) as found:
+                names = [each.name for each in found if each.is_file(follow_symlinks=False)]
+        except OSError as error:
+            if trouble.is_missing(error):
+                return []
+            raise trouble.failed("list", location, error) from error
+        entries = []
+        for name in choose(names):
+            with suppress(FileNotFoundError):  # it went since the directory was read
+                status = os.lstat(f"{path}/{name}")
+                entries.append(Entry(name, status.st_size, status.st_mtime_ns // 1_000_000))
+        return entries
 
     def directories(self, location: str) -> list[str]:
         try:
@@ -203,6 +222,21 @@ class LocalFiles:
             return
         except OSError as error:
             raise trouble.failed("delete", location, error) from error
+
+
+def _has_file(directory: str) -> bool:
+    """Say whether a file, or a link to what is no directory, is in a directory or below; looks no further than the first."""
+    inner: list[str] = []
+    try:
+        with os.scandir(directory) as found:
+            for each in found:
+                if not each.is_dir():
+                    return True
+                if not each.is_symlink():
+                    inner.append(each.path)
+    except OSError:
+        return False  # nobody can tell: whoever opens a file there is told why
+    return any(_has_file(each) for each in inner)
 
 
 def _walked(top: str) -> Iterator[tuple[list[str], list[str]]]:

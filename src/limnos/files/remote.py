@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from limnos.files import trouble
-from limnos.files.entries import Entry
+from limnos.files.entries import Choose, Entry
 from limnos.files.locations import parse
 from limnos.model.errors import BadRequest, MissingFile, Unsupported
 from limnos.model.extras import SCHEME_EXTRAS, extra_of, missing_part
@@ -168,16 +168,17 @@ class RemoteFiles:
             if each != path:  # an object of the very name lies not below it
                 yield f"{place.scheme}://{place.authority}/{each.partition('/')[2]}"
 
-    def is_empty(self, location: str) -> bool:
+    def holds(self, location: str) -> bool:
         path = self._path(location)
-        if self.exists(location):
-            return False
         try:
-            return not self._has_any(path.rstrip("/"))
+            return self._has_any(path.rstrip("/"))
         except Exception as error:
             if trouble.is_missing(error):
-                return True
+                return False
             raise trouble.failed("list", location, error, remote=True) from error
+
+    def is_empty(self, location: str) -> bool:
+        return not self.exists(location) and not self.holds(location)
 
     def _has_any(self, path: str) -> bool:
         """Look below a path: one page where the store lists whole prefixes, else directory by directory."""
@@ -217,6 +218,10 @@ class RemoteFiles:
             for key, told in cast("dict[str, dict[str, object]]", found).items()
             if told.get("type") == "file" and (key.startswith(f"{top}/") if deep else key.rpartition("/")[0] == top)
         ]
+
+    def chosen(self, location: str, choose: Choose) -> list[Entry]:
+        found = {each.name: each for each in self.entries(location)}
+        return [found[name] for name in choose(list(found))]
 
     def directories(self, location: str) -> list[str]:
         path = self._path(location)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from limnos.files.entries import Entry
+from limnos.files.entries import Choose, Entry
 from limnos.files.local import LocalFiles
 from limnos.files.locations import LOCAL, ParsedLocation, parse
 from limnos.files.remote import Options, RemoteFiles, options_from
@@ -48,6 +48,9 @@ class FileStore(Protocol):
     def below(self, location: str) -> Iterator[str]:
         """List the files below a location, as locations; none when nothing is there. Links are not followed."""
 
+    def holds(self, location: str) -> bool:
+        """Say whether any file lies below a location; a link to one counts. Stops at the first one, as far as the store can."""
+
     def is_empty(self, location: str) -> bool:
         """Say whether no file is at a location or below it; a link counts as a file. Looks no further than the first one, as far as the store can."""
 
@@ -56,6 +59,12 @@ class FileStore(Protocol):
 
     def entries(self, location: str, *, deep: bool = False) -> list[Entry]:
         """List the files directly in a location, or also those `deep` below it by their names from there; none when nothing is there.
+
+        Links are no files, and are not followed.
+        """
+
+    def chosen(self, location: str, choose: Choose) -> list[Entry]:
+        """List those files directly in a location that are chosen by their names; a local disk is asked about no other.
 
         Links are no files, and are not followed.
         """

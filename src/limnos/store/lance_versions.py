@@ -2,7 +2,7 @@
 
 May import `model` and the room's `sql`, `trash`. Knows no file. A row is the commit: it is there before the version's manifest has its
 final name, and says under which name the writer has staged it. `settled` rows are those whose manifest was seen under its final name
-when the next version came, so that only the newest ever has to be looked after.
+when the next version came, and all before them are settled, too: so only the newest ever have to be looked after.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ UPWARDS = Sql(f"{_OF} AND version > :after ORDER BY version LIMIT :limit")
 DOWNWARDS = Sql(f"{_OF} AND version < :after ORDER BY version DESC LIMIT :limit")
 ONE = Sql(f"{_OF} AND version = :version")
 TOP = Sql(f"{_OF} ORDER BY version DESC LIMIT 1")
-UNSETTLED = Sql(f"{_OF} AND settled <> :yes ORDER BY version")
+_AFTER_SETTLED = (
+    "version > COALESCE((SELECT s.version FROM lance_version s WHERE s.node_id = :id AND s.branch = :branch AND s.settled = :yes"
+    " ORDER BY s.version DESC LIMIT 1), -1)"
+)
+"""Those after the newest settled version, found from the newest one downwards: the cost does not grow with the history."""
+UNSETTLED = Sql(f"{_OF} AND settled <> :yes AND {_AFTER_SETTLED} ORDER BY version")
 STAGED = Sql("SELECT staged FROM lance_version WHERE node_id = :id AND settled <> :yes AND staged <> ''")
 BRANCHES = Sql("SELECT DISTINCT branch FROM lance_version WHERE node_id = :id ORDER BY branch")
 INSERT = Sql(
@@ -33,6 +38,7 @@ INSERT = Sql(
 )
 SETTLE = Sql(
     "UPDATE lance_version SET settled = :yes WHERE node_id = :id AND branch = :branch AND version <= :version AND settled <> :yes"
+    f" AND {_AFTER_SETTLED}"
 )
 DELETE = Sql(
     "DELETE FROM lance_version WHERE node_id = :id AND branch = :branch AND version >= :start AND version < :end"
@@ -132,7 +138,8 @@ class LanceVersionWrites:
         """Forget a table's versions; its files stay."""
         self.tx.count(DELETE_ALL, {"id": node_id})
 
-    def _params(self, node_id: int, version: LanceVersion) -> dict[str, Value]:
+    @staticmethod
+    def _params(node_id: int, version: LanceVersion) -> dict[str, Value]:
         return {
             "id": node_id, "branch": version.branch, "version": version.version, "scheme": version.scheme,
             "staged": version.staged, "size": version.size, "e_tag": version.e_tag, "metadata": version.metadata,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import lance
@@ -270,3 +271,36 @@ def commits_told(node: Node) -> list[Json]:
     """The commits to tables in the metalake's changes."""
     changes = node.done("GET", "/api/limnos/v1/metalakes/lake/changes?after=oldest&limit=1000")["changes"]
     return [each for each in changes if each["operation"] == "commit"]
+
+
+def test_a_page_of_stored_versions_looks_at_no_other(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table whose files say what there is, the sizes and times of manifests are asked for that are told, and of no others."""
+    made = declare(node, "lance", "t")
+    for version in range(1, 31):
+        assert commit(node, "lance", "t", location=made["location"], version=version).status == 200
+    (directory(made) / "notes").touch()
+    asked: list[str] = []
+    look = os.lstat
+
+    def lstat(path: str) -> os.stat_result:
+        if "/_versions/" in str(path):
+            asked.append(Path(path).name)
+        return look(path)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+
+    def looked(*, done: object, wanted: object) -> list[str]:
+        assert done == wanted
+        names, asked[:] = sorted(set(asked)), []
+        return names
+
+    assert looked(done=listed(node, "?descending=true&limit=1"), wanted=[30]) == [manifest(30)]
+    newest = node.done("POST", f"{AT}/version/describe", {})["version"]
+    assert looked(done=newest["version"], wanted=30) == [manifest(30)]
+    assert (newest["manifest_size"], newest["timestamp_millis"] > 0) == (len(b"not readLANC"), True)
+    told_of = node.done("POST", f"{AT}/version/describe", {"version": 2})["version"]["version"]
+    assert looked(done=told_of, wanted=2) == [manifest(2)]
+    token = node.done("POST", f"{AT}/version/list?limit=2", {})["page_token"]
+    asked.clear()
+    assert looked(done=listed(node, f"?limit=2&page_token={token}"), wanted=[3, 4]) == [manifest(4), manifest(3)]
+    assert looked(done=told(node.post(f"{AT}/version/describe", {"version": 31})), wanted=(404, 11)) == []

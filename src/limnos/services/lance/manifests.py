@@ -31,9 +31,9 @@ from limnos.model.lance import LanceVersion
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from limnos.files import Entry
+    from limnos.files import Choose, Entry
     from limnos.services.request.files import Files
     from limnos.services.request.places import Place
 
@@ -162,8 +162,7 @@ class Manifests:
             [await self._exists(f"{self.directory}/{manifest_name(top + 1, each)}") for each in (V2, V1)]
         ):
             return []
-        found = await self.entries()
-        return [each.name for each in found if (manifest_of(each.name) or (0,))[0] > top]
+        return [name for name in await self._names() if (manifest_of(name) or (0,))[0] > top]
 
     async def move_aside(self, name: str) -> str:
         """Move a manifest to where no reader looks, and say where; its rows stay with it until somebody deletes them."""
@@ -191,7 +190,22 @@ class Manifests:
 
     async def names(self) -> dict[int, str]:
         """Return the manifests that are there, by version."""
-        return manifests_of(each.name for each in await self.entries())
+        return manifests_of(await self._names())
+
+    async def _names(self) -> list[str]:
+        """Return the names of the files beside the manifests; a local disk is not asked about each."""
+        names: list[str] = []
+
+        def note(found: list[str]) -> Sequence[str]:
+            names.extend(found)
+            return ()
+
+        await self.chosen(note)
+        return names
+
+    async def chosen(self, choose: Choose) -> list[Entry]:
+        """List those of the files beside the manifests that are chosen by their names."""
+        return await self._files.chosen(self.directory, self._properties, roots=[self._location], choose=choose)
 
     async def drop_staged(self, version: LanceVersion) -> None:
         """Delete what a version's writer has staged, when its manifest has its final name for certain.

@@ -8,9 +8,15 @@ before a list or a version is told, so nobody ever reads it. Of any other table 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from limnos.formats.lance_manifests import VERSION_MAX, check_branch, manifest_name, manifest_of
+from limnos.formats.lance_manifests import (
+    VERSION_MAX,
+    check_branch,
+    manifest_name,
+    manifest_of,
+    manifests_of,
+)
 from limnos.model.errors import InvalidTable, NotFound, Unavailable
 from limnos.model.lance import LanceVersion
 from limnos.services.lance.manifests import Manifests
@@ -33,6 +39,9 @@ class Window(NamedTuple):
     after: int | None = None
     limit: int | None = None
     descending: bool = False
+
+
+NEWEST: Final = Window(limit=1, descending=True)
 
 
 class Shown(NamedTuple):
@@ -103,7 +112,7 @@ async def versions_list(
     branch = check_branch(branch)
     table = await readable(ctx, scope, levels=levels)
     if not table.record.managed:
-        return _cut(await _in_storage(ctx, table, branch=branch), window)
+        return await _in_storage(ctx, table, branch=branch, window=window)
     top = await latest(ctx, table, branch=branch)
     if top is None:
         if branch:
@@ -112,8 +121,9 @@ async def versions_list(
     manifests = manifests_for(ctx, table, branch=branch)
     if window.descending and window.limit == 1 and window.after is None:
         return [shown_of(manifests, top)], top.version if top.version > 1 else None
-    found = await _kept(ctx, table, manifests=manifests, top=top, window=window)
-    return _cut(found, window)
+    found = {each.version: each for each in await _kept(ctx, table, manifests=manifests, top=top, window=window)}
+    page, after = _cut(list(found), window)
+    return [found[version] for version in page], after
 
 
 async def _kept(
@@ -139,16 +149,16 @@ async def _kept(
     return shown
 
 
-def _cut(found: list[Shown], window: Window) -> tuple[list[Shown], int | None]:
-    """Cut a page from an ordered list, or from one that is to be put in order."""
-    ordered = sorted(found, key=lambda each: each.version, reverse=window.descending)
+def _cut(versions: list[int], window: Window) -> tuple[list[int], int | None]:
+    """Cut a page from numbers of versions, in any order; also return the one to go on after."""
+    ordered = sorted(versions, reverse=window.descending)
     after = window.after
     if after is not None:
-        ordered = [each for each in ordered if (each.version < after if window.descending else each.version > after)]
+        ordered = [each for each in ordered if (each < after if window.descending else each > after)]
     if window.limit is None or len(ordered) <= window.limit:
         return ordered, None
     page = ordered[: window.limit]
-    return page, page[-1].version if page else None
+    return page, page[-1] if page else None
 
 
 def shown_of(manifests: Manifests, version: LanceVersion) -> Shown:
@@ -157,18 +167,29 @@ def shown_of(manifests: Manifests, version: LanceVersion) -> Shown:
     return Shown(version.version, path, version.size, version.e_tag, version.created_at, version.metadata)
 
 
-async def _in_storage(ctx: Context, table: LanceTable, *, branch: str) -> list[Shown]:
-    """Read the versions of a table whose files say what there is. Raises NotFound for a branch that has none."""
+async def _in_storage(
+    ctx: Context, table: LanceTable, *, branch: str, window: Window
+) -> tuple[list[Shown], int | None]:
+    """Read versions of a table whose files say what there is: a page of them, and the one to go on after.
+
+    The names of all manifests are read, the sizes and times of those on the page. Raises NotFound for a branch that has none.
+    """
     manifests = manifests_for(ctx, table, branch=branch)
-    shown = []
-    for entry in await manifests.entries():
-        manifest = manifest_of(entry.name)
-        if manifest is not None:
-            path = manifests.path_of(entry.name)
-            shown.append(Shown(manifest.version, path, entry.size, None, entry.modified_ms or None))
-    if branch and not shown:
+    there: dict[int, str] = {}
+
+    def choose(names: list[str]) -> list[str]:
+        there.update(manifests_of(names))
+        return [there[version] for version in _cut(list(there), window)[0]]
+
+    entries = await manifests.chosen(choose)
+    if branch and not there:
         raise NotFound(branch, kind="branch")
-    return shown
+    shown = [
+        Shown(manifest.version, manifests.path_of(entry.name), entry.size, None, entry.modified_ms or None)
+        for entry in entries
+        if (manifest := manifest_of(entry.name)) is not None
+    ]
+    return shown, _cut(list(there), window)[1]
 
 
 async def version_describe(ctx: Context, scope: Scope, *, levels: Levels, branch: str, version: int | None) -> Shown:
@@ -176,9 +197,11 @@ async def version_describe(ctx: Context, scope: Scope, *, levels: Levels, branch
     branch = check_branch(branch)
     table = await readable(ctx, scope, levels=levels)
     if not table.record.managed:
-        found = await _in_storage(ctx, table, branch=branch)
-        wanted = version if version is not None else max((each.version for each in found), default=0)
-        return next((each for each in found if each.version == wanted), None) or _refuse_version(version)
+        window = NEWEST if version is None else Window(after=version - 1, limit=1)
+        found, _ = await _in_storage(ctx, table, branch=branch, window=window)
+        if not found or version not in (None, found[0].version):
+            raise _no_version(version)
+        return found[0]
     top = await latest(ctx, table, branch=branch)
     if top is None:
         raise NotFound(branch, kind="branch") if branch else _no_version(version)
@@ -201,7 +224,3 @@ async def kept_version(ctx: Context, table: LanceTable, *, manifests: Manifests,
 
 def _no_version(version: int | None) -> NotFound:
     return NotFound("latest" if version is None else str(version), kind="version")
-
-
-def _refuse_version(version: int | None) -> Shown:
-    raise _no_version(version)

@@ -19,7 +19,7 @@ from limnos.telemetry.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from limnos.files import Allowed, Entry, FileStore, Mark
+    from limnos.files import Allowed, Choose, Entry, FileStore, Mark
 
 T = TypeVar("T")
 log = get_logger("limnos.files")
@@ -185,9 +185,8 @@ class Files:
     async def holds(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> bool:
         """Say whether any file lies below a location; where links lead out of the roots there is none."""
         if is_local(location):
-            inside = leads_within(location, roots, allowed=self._allowed)
-            return inside and next(LOCAL_FILES.below(location), None) is not None
-        return await self._run(location, properties, lambda store: next(store.below(location), None) is not None)
+            return leads_within(location, roots, allowed=self._allowed) and LOCAL_FILES.holds(location)
+        return await self._run(location, properties, lambda store: store.holds(location))
 
     async def below(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[str]:
         """List the files below a location; where links lead out of the roots there are none."""
@@ -200,6 +199,14 @@ class Files:
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
         return await self._run(location, properties, lambda store: store.entries(location))
+
+    async def chosen(
+        self, location: str, properties: Mapping[str, str], *, roots: Sequence[str], choose: Choose
+    ) -> list[Entry]:  # fmt: skip
+        """List those files directly in a location that are chosen by their names; where links lead out of the roots there are none."""
+        if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
+            return []
+        return await self._run(location, properties, lambda store: store.chosen(location, choose))
 
     async def directories(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[str]:
         """List the names of the directories in a location; where links lead out of the roots there are none."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import lance
 
-from limnos.model.errors import BadRequest, InvalidTable, NotFound
+from limnos.model.errors import BadRequest, InvalidTable, LimnosError, NotFound
 from limnos.sources.lance.failures import NO_TABLE, NO_TAG, REMOTE, said
 from limnos.sources.lance.kept import opened_kept
 
@@ -42,6 +42,38 @@ def opened(location: str, options: dict[str, str], *, rows: bool = False) -> lan
     return _refuse_bases(found, location)
 
 
+def _opened_at(location: str, options: dict[str, str], *, version: int, rows: bool) -> lance.LanceDataset | None:
+    """Open a table at one of its versions by that version's manifest alone, without a look for the newest; None where that fails.
+
+    Whoever is told None opens the newest one, and so finds out what is wrong.
+    """
+    if not REMOTE.match(location):
+        _refuse_strays(location.removeprefix("file://"), rows=rows)
+    try:
+        with said(location):
+            found = lance.dataset(location, version=version, storage_options=options or None)
+    except LimnosError:
+        return None
+    return _refuse_bases(found, location)
+
+
+def opened_to_read(asked: Question, *, rows: bool) -> lance.LanceDataset | None:
+    """Open a table at the version, tag or branch that is asked for; None where nothing was written yet and none is asked for by name.
+
+    Raises NotFound, BadRequest, InvalidTable, StorageFailed.
+    """
+    if asked.version is not None and asked.tag is None and asked.branch is None:
+        found = _opened_at(asked.location, asked.options, version=asked.version, rows=rows)
+        if found is not None:
+            return found
+    found = opened(asked.location, asked.options, rows=rows)
+    if found is not None:
+        return at(found, asked)
+    if asked.version is not None or asked.tag is not None:
+        raise empty(asked)
+    return None
+
+
 def _refuse_bases(found: lance.LanceDataset, location: str) -> lance.LanceDataset:
     """Refuse a state of a table that has files in other places: who may lay manifests there must not have others' rows read. A branch has its table's.
 
@@ -65,10 +97,10 @@ def place_of(location: str) -> PurePosixPath:
 
 def opened_for_rows(asked: Question) -> lance.LanceDataset:
     """Open a table at the version that is asked for, to read its rows. Raises NotFound, also where nothing was written yet."""
-    found = opened(asked.location, asked.options, rows=True)
+    found = opened_to_read(asked, rows=True)
     if found is None:
         raise empty(asked)
-    return at(found, asked)
+    return found
 
 
 def opened_for_writing(asked: Question) -> lance.LanceDataset:

@@ -11,7 +11,7 @@ import msgspec
 
 from limnos.model.errors import NotFound
 from limnos.sources.lance.failures import said
-from limnos.sources.lance.opening import at, empty, opened, opened_for_rows
+from limnos.sources.lance.opening import opened_for_rows, opened_to_read
 from limnos.sources.lance.questions import Count, Describe, Described, Sized, Stats, Transaction, TransactionTold
 from limnos.sources.lance.schemas import fields_of, logical_fields_of, texts_of
 
@@ -29,12 +29,9 @@ def describe(asked: Describe) -> Described | None:
 
     Raises NotFound (version, tag, branch), InvalidTable, StorageFailed.
     """
-    found = opened(asked.location, asked.options)
+    found = opened_to_read(asked, rows=False)
     if found is None:
-        if asked.version is not None or asked.tag is not None:
-            raise empty(asked)
         return None
-    found = at(found, asked)
     schema = found.schema
     return Described(
         version=found.version,

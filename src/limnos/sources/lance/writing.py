@@ -15,7 +15,7 @@ from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
 from limnos.sources.lance.bodies import ArrowBody
 from limnos.sources.lance.failures import said
 from limnos.sources.lance.kept import made_kept
-from limnos.sources.lance.opening import empty, opened_for_writing
+from limnos.sources.lance.opening import at, empty, opened_for_writing
 from limnos.sources.lance.opening import opened as opened_latest
 from limnos.sources.lance.questions import Written
 
@@ -34,7 +34,8 @@ def write(asked: Write, body: Body) -> Written:
     Raises AlreadyExists to `create` one that holds data, SchemaMismatch, BadRequest for what is no Arrow stream or did not end, TooLarge.
     """
     rows = ArrowBody(body, batch_bytes_max=asked.batch_bytes_max)
-    is_held = _holds(asked)
+    found = None if asked.kept is not None else opened_latest(asked.location, asked.options, rows=True)
+    is_held = found is not None or "" in (asked.kept or {})
     if is_held and asked.mode == CREATE:
         raise AlreadyExists("The table holds data already", kind="table")
     if not is_held and asked.branch is not None:
@@ -42,16 +43,10 @@ def write(asked: Write, body: Body) -> Written:
     reader = rows.reader()
     try:
         with said(asked.location):
-            found = _written(asked, reader) if is_held else made(asked, reader)
+            done = _written(asked, reader, found=found) if is_held else made(asked, reader)
     except LimnosError as error:
         raise _why(error, rows=rows, mode=asked.mode) from error
-    return written(found, inserted=rows.rows)
-
-
-def _holds(asked: Write) -> bool:
-    if asked.kept is not None:
-        return "" in asked.kept
-    return opened_latest(asked.location, asked.options, rows=True) is not None
+    return written(done, inserted=rows.rows)
 
 
 def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
@@ -70,8 +65,10 @@ def made(asked: Write, reader: pa.RecordBatchReader) -> lance.LanceDataset:
     return lance.write_dataset(reader, asked.location, mode=CREATE, storage_options=asked.options or None)
 
 
-def _written(asked: Write, reader: pa.RecordBatchReader) -> lance.LanceDataset:
-    return lance.write_dataset(reader, opened_for_writing(asked), mode=asked.mode)
+def _written(asked: Write, reader: pa.RecordBatchReader, *, found: lance.LanceDataset | None) -> lance.LanceDataset:
+    """Write into a table that is there: `found`, as it was opened, or one whose versions are kept elsewhere."""
+    held = opened_for_writing(asked) if found is None else at(found, asked)
+    return lance.write_dataset(reader, held, mode=asked.mode)
 
 
 def written(found: lance.LanceDataset, *, inserted: int = 0, updated: int = 0, deleted: int = 0) -> Written:
