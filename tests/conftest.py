@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.sampling import SPARK_GROUP, part_of_commit, sample
+from tests.sampling import part_of_commit, sample
 from tests.zones import ZONES, is_zoned, machine_in
 
 if TYPE_CHECKING:
@@ -160,14 +160,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for mark, folders in _MARKS.items():
             if folder in folders:
                 item.add_marker(mark)
-        if item.get_closest_marker("spark") is not None:
-            item.add_marker(pytest.mark.xdist_group(SPARK_GROUP))  # pytest-xdist reads it at the end of its own part
     yield
     if config.option.sampled:
         items[:], left_out = sample(items, config.option.part, _HERE)
         config.hook.pytest_deselected(items=left_out)
-    if getattr(config.option, "loadgroup", False):  # the longest share of the work begins first
-        items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    if getattr(config.option, "loadgroup", False):
+        _put_spark_first(items)
+
+
+def _put_spark_first(items: list[pytest.Item]) -> None:
+    """Order tests for processes that share them: the longest piece begins first. Raises UsageError for Spark in another module."""
+    from tests.scheduling import needs_spark
+
+    for item in items:
+        if item.get_closest_marker("spark") is not None and not needs_spark(item.nodeid.partition("::")[0]):
+            raise pytest.UsageError(f"{item.nodeid} needs Spark, which tests/scheduling.py does not see in its module")
+    items.sort(key=lambda item: not needs_spark(item.nodeid.partition("::")[0]))
 
 
 @pytest.hookimpl(optionalhook=True)

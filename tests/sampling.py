@@ -24,8 +24,6 @@ LONG: Final = "long"
 """The mark of a test that takes more than some seconds and is one of several of its kind."""
 LONG_FOLDERS: Final = ("engine", "faults", "nodes", "pipeline/run")
 """Folders whose tests with servers or Spark are all long."""
-SPARK_GROUP: Final = "spark"
-"""The group of tests that run in one process."""
 CASES_MIN: Final = {"": 24, "integration": 3, "spark": 3}
 """How many parameters of a test are always run, by its suite: a fast one costs a millisecond, one with servers a second."""
 

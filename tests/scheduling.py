@@ -1,29 +1,43 @@
 """Who runs which tests when several processes share them: modules whole, and everything that needs Spark in one process.
 
-A module's tests share servers, so they stay together; a second Spark would cost half a gigabyte and its start. Must know
-nothing of any single test.
+A module's tests share servers, so they stay together; a second Spark would cost half a gigabyte and its start. The process that
+hands out tests knows their names alone and no marks, so modules that need Spark are told by their text; whoever collects them
+checks that. (The groups of pytest-xdist 3.8 do not reach names of pytest 9.) Must know nothing of any single test.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from xdist.scheduler import LoadScopeScheduling
-
-from tests.sampling import SPARK_GROUP
 
 if TYPE_CHECKING:
     import pytest
     from xdist.remote import Producer
 
+_ROOT: Final = Path(__file__).parents[1]
+_FOLDERS: Final = ("tests/demo/", "tests/spark/", "tests/pipeline/engine/")
+_TEXT: Final = re.compile(r"mark\.spark\b|\bspark: SparkSession\b|\bhere: ")
+SPARK: Final = "spark"
+
+
+@cache
+def needs_spark(module: str) -> bool:
+    """Say whether some test of a module, by its path from the root, needs Spark."""
+    return module.startswith(_FOLDERS) or _TEXT.search((_ROOT / module).read_text(encoding="utf-8")) is not None
+
 
 class ModulesAndSpark(LoadScopeScheduling):
-    """Gives each process a module at a time, in the order of their collection."""
+    """Gives each process a module at a time, in the order of their collection; the modules that need Spark are one piece."""
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)
         config.option.loadscopereorder = False
 
     def _split_scope(self, nodeid: str) -> str:
-        """Return the group of a test: Spark's, whose name pytest-xdist appends to the test's, or its module."""
-        return SPARK_GROUP if nodeid.endswith(f"@{SPARK_GROUP}") else nodeid.partition("::")[0]
+        """Return what a test is handed out with: Spark's, or those of its module."""
+        module = nodeid.partition("::")[0]
+        return SPARK if needs_spark(module) else module

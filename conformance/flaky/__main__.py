@@ -1,0 +1,89 @@
+"""`conformance/run flaky [--times N] [--busy N] [--sampled] [TEST…]`: runs tests again and again on a machine that is kept busy.
+
+A test that fails in some runs and not in others is a fault of the test or of the product. Each run is another process with a seed of its
+own for hypothesis. Prints the tests that failed, in how many of the runs, and the last lines of what they said. Exit code 1 if one failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from xml.etree import ElementTree as ET
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROOT: Final = Path(__file__).parents[2]
+TOLD_LINES: Final = 5
+_SPIN: Final = "while True: pass"
+_SOME_FAILED: Final = 1
+"""pytest's exit code when tests failed; any other than this and 0 is no result of tests."""
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Keep so many processes at work that compute and wait for nothing."""
+    spinning = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+
+
+def failures(report: Path) -> dict[str, str]:
+    """Read a JUnit report: the tests that failed or could not be set up, each with the end of what it said."""
+    found = {}
+    for case in ET.parse(report).iter("testcase"):
+        told = [child for child in case if child.tag in ("failure", "error")]
+        if told:
+            lines = (told[0].text or told[0].get("message") or "").strip().splitlines()
+            found[f"{case.get('classname')}::{case.get('name')}"] = "\n".join(lines[-TOLD_LINES:])
+    return found
+
+
+def run(words: Sequence[str], *, seed: int, folder: Path) -> dict[str, str]:
+    """Run the tests once. Raises SystemExit when pytest itself could not run them."""
+    report = folder / f"{seed}.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "--hypothesis-seed", str(seed), f"--junit-xml={report}", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, _SOME_FAILED):
+        raise SystemExit(f"pytest ended with code {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}")
+    return failures(report)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run, count and print."""
+    parser = argparse.ArgumentParser(prog="conformance/run flaky", description=__doc__)
+    parser.add_argument("tests", nargs="*", metavar="TEST", help="files, folders or tests; all, if none is given")
+    parser.add_argument("--times", type=int, default=8, help="how often")
+    parser.add_argument("--busy", type=int, default=2, help="processes that keep the machine busy")
+    parser.add_argument("--workers", type=int, default=2, help="processes that share the tests; 0 for this one alone")
+    parser.add_argument("--marked", default="not integration and not spark", help="as pytest's -m")
+    parser.add_argument("--sampled", action="store_true", help="the sample that `make test` runs")
+    given = parser.parse_args(words)
+    processes = ["-n", str(given.workers), "--dist", "loadgroup"] if given.workers else ["-p", "no:xdist"]
+    shared = [*processes, "-m", given.marked, *(["--sampled"] if given.sampled else [])]
+    counts: dict[str, int] = defaultdict(int)
+    told: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="limnos-flaky-") as folder, busy(given.busy):
+        for seed in range(given.times):
+            failed = run([*shared, *given.tests], seed=seed, folder=Path(folder))
+            print(f"run {seed + 1} of {given.times}: {len(failed)} failed", flush=True)
+            for name, text in failed.items():
+                counts[name] += 1
+                told[name] = text
+    for name, count in sorted(counts.items(), key=lambda each: -each[1]):
+        print(f"{count} of {given.times}: {name}\n{told[name]}\n")
+    return 1 if counts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,42 @@
+"""Running tests again and again: what fails now and then is counted, and what pytest cannot run is no success."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.flaky.__main__ import main
+
+SOMETIMES = """
+from pathlib import Path
+
+def test_steady():
+    pass
+
+def test_sometimes(request):
+    runs = Path(__file__).with_name("runs")
+    count = len(runs.read_text()) if runs.exists() else 0
+    runs.write_text("x" * (count + 1))
+    assert count % 3 != 1, "words of the failure"
+"""
+
+
+def test_a_test_that_fails_in_one_of_three_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named with how often it failed and what it said; the others are not."""
+    (tmp_path / "test_some.py").write_text(SOMETIMES)
+
+    code = main(["--times", "3", "--busy", "1", "--workers", "0", str(tmp_path)])
+    said = capsys.readouterr().out
+
+    assert code == 1
+    assert "1 of 3: " in said
+    assert "words of the failure" in said
+    assert "run 2 of 3: 1 failed" in said
+    assert "test_steady" not in said
+
+
+def test_what_pytest_cannot_run_is_no_success(tmp_path: Path) -> None:
+    """A file that is not there ends the command with what pytest says."""
+    with pytest.raises(SystemExit, match="ended with code 4"):
+        main(["--times", "1", "--busy", "0", "--workers", "0", str(tmp_path / "none.py")])
