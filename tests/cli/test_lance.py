@@ -119,12 +119,21 @@ def test_an_import_that_is_refused_whole_leaves_no_namespace(fake: Fake, limnos:
     assert [asked.target for asked in fake.asked if asked.method == "DELETE"] == [f"{SPACES}/ml%1Ftext"]
 
 
-def test_a_dry_run_sends_nothing(fake: Fake, limnos: Run, root: Path) -> None:
-    """It lists what would be done."""
+def test_a_dry_run_has_the_server_check(fake: Fake, limnos: Run, root: Path) -> None:
+    """Each table is asked for as by the run, to be checked alone; what the server refuses is told, and no namespace is made."""
+    fake.on("POST", f"{TABLE}text%24docs/declare{QUERY}&dry_run=true", {"location": "file:///d", "properties": {}})
+    refused = {"error": "Location is not within the allowed roots", "code": 13}
+    fake.on("POST", f"{TABLE}top/register{QUERY}&dry_run=true", refused, status=400)
+
     done = limnos("lance", "import", str(root), "--into", "lance.ml", "--dry-run")
 
-    assert [row["done"] for row in done.result] == ["failed", "nothing", "nothing"]
-    assert fake.asked == []
+    rows = {row["name"]: (row["done"], row["why"]) for row in done.result}
+    assert rows["lance.ml.text.docs"] == ("nothing", "--dry-run: it would be declared")
+    assert rows["lance.ml.top"][0] == "failed"
+    assert "allowed roots" in rows["lance.ml.top"][1]
+    assert rows["lance.ml.foreign"][0] == "failed"
+    assert done.code == 1
+    assert all("dry_run=true" in asked.target for asked in fake.asked)
 
 
 def test_an_adapter_with_a_wrong_file_of_settings_does_not_start(run: Run, root: Path) -> None:

@@ -149,7 +149,9 @@ def import_tables(
     /,
     *,
     into: Annotated[str, Parameter(help="Catalog for Lance tables, or a namespace of it, as `lance` or `lance.ml`.")],
-    dry_run: Annotated[bool, Parameter(negative="", help="Only list what would be registered.")] = False,
+    dry_run: Annotated[
+        bool, Parameter(negative="", help="Make nothing: have the server check what it would register.")
+    ] = False,
     way: Way = _PLAIN,
     common: Common = DEFAULTS,
 ) -> int:
@@ -274,15 +276,18 @@ def _imported(client: Client, entry: Entry, *, found: Directory, home: Parts, dr
     try:
         row["location"] = location = found.location(entry)
         is_declared = found.is_declared(entry)
-        if dry_run:
-            return {**row, "done": "nothing", "why": "--dry-run: the server was not asked"}
         send = client.lance.declare if is_declared else client.lance.register
-        row["location"] = send(path, location=location, properties=entry.properties)
+        row["location"] = send(path, location=location, properties=entry.properties, dry_run=dry_run)
     except ConflictError as error:
         return _found_there(client, path, row=row, error=error)
     except (ClientError, room("limnos.model.errors", extra=_EXTRA).LimnosError) as error:
         return {**row, "done": "failed", "why": error.message}
-    return {**row, "done": "declared" if is_declared else "registered", "why": None}
+    done = "declared" if is_declared else "registered"
+    return (
+        {**row, "done": "nothing", "why": f"--dry-run: it would be {done}"}
+        if dry_run
+        else {**row, "done": done, "why": None}
+    )
 
 
 def _found_there(client: Client, path: Parts, *, row: dict[str, object], error: ConflictError) -> dict[str, object]:

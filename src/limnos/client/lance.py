@@ -60,6 +60,10 @@ def _parts(parts: Parts, delimiter: str) -> bool:
     return tuple(delimiter.join(parts).split(delimiter)) == tuple(parts)
 
 
+def _dry(dry_run: bool) -> dict[str, str] | None:  # noqa: FBT001 - a flag of the request
+    return {"dry_run": "true"} if dry_run else None
+
+
 class LanceTables(Resource[S]):
     """The Lance tables of the client's metalake."""
 
@@ -105,20 +109,24 @@ class LanceTables(Resource[S]):
 
     @verb
     def declare(
-        self, path: str | Sequence[str], *, location: str | None = None, properties: Mapping[str, str] | None = None
-    ) -> Flow[str]:
-        """Take a table's name; answers where to write it, which is a place of its own unless one is given."""
-        body = {"location": location, "properties": dict(properties or {})}
-        reply = yield lance_request(self.scope.metalake, parts_of(path, least=2), action="declare", body=body)
+        self, path: str | Sequence[str], *, location: str | None = None, properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> Flow[str]:  # fmt: skip
+        """Take a table's name; answers where to write it, which is a place of its own unless one is given. `dry_run`: only checks."""
+        body, query = {"location": location, "properties": dict(properties or {})}, _dry(dry_run)
+        parts = parts_of(path, least=2)
+        reply = yield lance_request(self.scope.metalake, parts, action="declare", body=body, query=query)
         return decode(reply, _DescribeAnswer).location
 
     @verb
     def register(
-        self, path: str | Sequence[str], *, location: str, properties: Mapping[str, str] | None = None
-    ) -> Flow[str]:
-        """Give a name to a table that lies somewhere already; answers where, as the server spells it."""
-        body = {"location": location, "properties": dict(properties or {})}
-        reply = yield lance_request(self.scope.metalake, parts_of(path, least=2), action="register", body=body)
+        self, path: str | Sequence[str], *, location: str, properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> Flow[str]:  # fmt: skip
+        """Give a name to a table that lies somewhere already; answers where, as the server spells it. `dry_run`: only checks."""
+        body, query = {"location": location, "properties": dict(properties or {})}, _dry(dry_run)
+        parts = parts_of(path, least=2)
+        reply = yield lance_request(self.scope.metalake, parts, action="register", body=body, query=query)
         return decode(reply, _DescribeAnswer).location
 
     @verb

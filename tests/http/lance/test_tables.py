@@ -372,3 +372,53 @@ def test_what_is_not_served_says_so(node: Node, action: str) -> None:
 
     assert told(answer) == (406, 0)
     assert "This server does not serve" in answer.json()["error"]
+
+
+def test_a_dry_run_checks_and_keeps_nothing(lake: Node) -> None:
+    """What would be registered or declared is answered, also below namespaces that are not there; places, names and files are refused as by the run."""
+    make_space(lake, "lance", "a")
+    declare(lake, "lance", "taken")
+    held = declare(lake, "lance", "t")["location"]
+    place = lay(lake, "old")
+
+    def dry(*path: str, action: str = "register", location: object = place) -> tuple[int, object]:
+        answer = lake.post(f"{table(*path)}/{action}?dry_run=true", {"location": location})
+        return (200, answer.json()["location"]) if answer.status == 200 else told(answer)
+
+    for path in (("lance", "new"), ("lance", "a", "new"), ("lance", "x", "y", "new")):
+        assert dry(*path) == (200, place), path
+        assert dry(*path, action="declare", location=f"{place}-free") == (200, f"{place}-free"), path
+        for elsewhere in ("/etc", held, f"{held}/data"):
+            assert dry(*path, action="declare", location=elsewhere) == (400, 13), (path, elsewhere)
+        assert dry(*path, location=f"{place}-none") == (409, 19), path
+        assert dry(*path, location="/etc")[0] == 400, path
+    assert dry("lance", "t") == (409, 5)
+    assert dry("lance", "taken", "new") == (409, 5)
+
+    assert names(lake.get(f"{space('lance')}/table/list")) == ["t", "taken"]
+    assert names(lake.get(f"{space('lance')}/list")) == ["a"]
+    assert lake.done("POST", f"{table('lance', 'a', 'new')}/register", {"location": place})["location"] == place
+
+
+def test_a_dry_run_takes_the_privileges_of_the_run(node: Node) -> None:
+    """To make a table takes CREATE_TABLE; where its namespace is to be made first, CREATE_SCHEMA, and whoever has less is refused both ways."""
+    make_space(node, "lance", "a")
+    place = lay(node, "old")
+    for who, rights in (("tables", "create_table"), ("schemas", "create_schema"), ("reads", "select_table")):
+        grant(node, who, f"use_catalog use_schema {rights}", kind="CATALOG", on="lance")
+
+    def statuses(*path: str) -> dict[str, list[int]]:
+        return {
+            who: [
+                node.post(f"{table(*path)}/{action}?dry_run=true", {"location": at}, user=who).status
+                for action, at in (("register", place), ("declare", f"{place}-free"))
+            ]
+            for who in ("tables", "schemas", "reads")
+        }
+
+    inside = statuses("lance", "a", "new")
+    missing = statuses("lance", "x", "new")
+
+    assert inside == {"tables": [200, 200], "schemas": [403, 403], "reads": [403, 403]}
+    assert missing == {"tables": [403, 403], "schemas": [200, 200], "reads": [403, 403]}
+    assert told(node.post(f"{table('lance', 'a', 'new')}/register?dry_run=maybe", {"location": place})) == (400, 13)

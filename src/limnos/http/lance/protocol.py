@@ -59,9 +59,9 @@ _QUICK: tuple[Route[Handler], ...] = (
     Route(
         "GET", "/table", tables.tables_all, "lance-list-all-tables", query=("include_declared", "page_token", "limit")
     ),
-    Route("POST", f"{_TABLE}/declare", tables.table_declare, "lance-declare-table"),
-    Route("POST", f"{_TABLE}/create-empty", tables.table_declare, "lance-create-empty-table"),
-    Route("POST", f"{_TABLE}/register", tables.table_register, "lance-register-table"),
+    Route("POST", f"{_TABLE}/declare", tables.table_declare, "lance-declare-table", query=("dry_run",)),
+    Route("POST", f"{_TABLE}/create-empty", tables.table_declare, "lance-create-empty-table", query=("dry_run",)),
+    Route("POST", f"{_TABLE}/register", tables.table_register, "lance-register-table", query=("dry_run",)),
     Route("POST", f"{_TABLE}/describe", tables.table_describe, "lance-describe-table", query_ignored=DESCRIBE_FLAGS),
     Route("POST", f"{_TABLE}/exists", tables.table_exists, "lance-table-exists"),
     Route("POST", f"{_TABLE}/drop", tables.table_drop, "lance-drop-table", takes="any"),

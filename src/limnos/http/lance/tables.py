@@ -86,8 +86,10 @@ async def table_declare(request: Request, ctx: Context) -> Response:
     place = place_of(request, ctx, body=body)
     made = await lance_tables.table_declare(
         ctx, place.scope, levels=place.levels, location=body.location or None, properties=body.properties or {},
-        delegates=delegates_of(request, body.vend_credentials),
+        delegates=delegates_of(request, body.vend_credentials), dry=(dry := _is_dry(request)),
     )  # fmt: skip
+    if dry:
+        return answered({**stored(made), "managed_versioning": made.record.managed})
     opened = await options_of(request, ctx, place=place, table=made, wanted=body.vend_credentials, made=True)
     return answered({**stored(made), "managed_versioning": made.record.managed, **opened})
 
@@ -102,9 +104,14 @@ async def table_register(request: Request, ctx: Context) -> Response:
         raise BadRequest("Field 'location' is empty: say where the table lies")
     made = await lance_tables.table_register(
         ctx, place.scope, levels=place.levels, location=body.location, properties=body.properties or {},
-        overwrite=overwrite,
+        overwrite=overwrite, dry=_is_dry(request),
     )  # fmt: skip
     return json_response(stored(made))
+
+
+def _is_dry(request: Request) -> bool:
+    """Say whether everything is to be checked, and nothing made."""
+    return _flag(request, None, name="dry_run", default=False)
 
 
 def stored(table: LanceTable) -> dict[str, object]:

@@ -18,9 +18,10 @@ from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.places import PlaceKind
-from limnos.model.records import TableRecord
+from limnos.model.records import BLANK_NAMESPACE, TableRecord
 from limnos.model.uuids import new_uuid
 from limnos.names.parts import check_levels
+from limnos.services.catalog.namespaces import namespace_create_of
 from limnos.services.catalog.tables import name_taken, require_free, table_find, table_move_of, table_reparent
 from limnos.services.lance.manifests import manifests_found
 from limnos.services.request.places import place_of
@@ -83,6 +84,10 @@ class LanceDrop(msgspec.Struct, frozen=True):
     purges: bool
 
 
+class CheckedOnly(Exception):
+    """Everything that making a table checks has been checked, and nothing is kept."""
+
+
 class Draft(NamedTuple):
     """A table about to be made: permission to make it, where it goes in the tree, and where its files may be."""
 
@@ -92,6 +97,8 @@ class Draft(NamedTuple):
     owner_id: int | None
     place: Place
     home: str | None
+    missing: str | None = None
+    """Of a dry run: the first of the namespaces that are to be made before the table."""
 
     def document(self, location: str | None, *, now_ms: int) -> Document:
         """Return where the table lies: at a location of its own when none is given, which nobody else has."""
@@ -108,7 +115,8 @@ class Draft(NamedTuple):
         versions: tuple[LanceVersion, ...] = (), mark: int | None = None,
     ) -> Permit[LanceCreate]:  # fmt: skip
         """Return the permission to make just this table."""
-        command = LanceCreate(self.parent, name, self.space, document, record, self.owner_id, instead, versions, mark)
+        taken = self.missing or name
+        command = LanceCreate(self.parent, taken, self.space, document, record, self.owner_id, instead, versions, mark)
         return self.permit.about(command)
 
     def is_managed(self, properties: Mapping[str, str]) -> bool:
@@ -147,11 +155,27 @@ def _loaded(scene: Scene, node: Node) -> LanceTable:
     return LanceTable(node, cast("TableRecord", node.record), scene.document(node.id).location, place_of(scene))
 
 
-def draft_of(scene: Scene, levels: Levels, *, action: Action) -> Draft:
+def draft_of(scene: Scene, levels: Levels, *, action: Action, dry: bool = False) -> Draft:
     """Decide on making a table. Raises NotFound (namespace), AlreadyExists, BadRequest in a catalog of another format."""
-    draft, _ = drafted(scene, levels, action=action)
-    require_free(scene, draft.parent.id, levels, wanted=Kind.TABLE)
+    draft, _ = (_planned if dry else drafted)(scene, levels, action=action)
+    if draft.missing is None:
+        require_free(scene, draft.parent.id, levels, wanted=Kind.TABLE)
     return draft
+
+
+def _planned(scene: Scene, levels: Levels, *, action: Action) -> tuple[Draft, Decision]:
+    """Decide on making a table whose namespaces may have to be made first, by the same caller. Raises what making those does, and `drafted`."""
+    if len(levels) < 2 or scene.find(levels[:-1], Kind.NAMESPACE)[0] is not None:
+        return drafted(scene, levels, action=action)
+    check_levels(levels)
+    refuse_work(scene, action)
+    permit, home = namespace_create_of(scene, levels[:-1], BLANK_NAMESPACE)
+    require_format(scene, LANCE)
+    making, place = permit.command, place_of(scene)
+    space = scene.space(Kind.TABLE)
+    (decision,) = permit.decisions
+    draft = Draft(permit.about(None), making.parent, space, scene.maker_id, place, home or None, making.names[0])
+    return draft, decision
 
 
 def drafted(scene: Scene, levels: Levels, *, action: Action) -> tuple[Draft, Decision]:
@@ -177,14 +201,15 @@ def _parent_of(scene: Scene, levels: Levels, *, action: Action) -> tuple[Node, C
 
 async def table_declare(
     ctx: Context, scope: Scope, *, levels: Levels, location: str | None, properties: dict[str, str],
-    delegates: bool = False,
+    delegates: bool = False, dry: bool = False,
 ) -> LanceTable:  # fmt: skip
     """Make a table without data: its name and its place are taken. Raises NotFound, AlreadyExists, OutsideRoots, Forbidden.
 
-    A client that `delegates` gets credentials with the answer: nothing is made when there are none to be had.
+    A client that `delegates` gets credentials with the answer: nothing is made when there are none to be had. With `dry`
+    everything is checked, for namespaces that are not there as well, and nothing is kept.
     """
     now_ms = ctx.services.store.time.now_ms()
-    draft = await ctx.read(scope, lambda scene: draft_of(scene, levels, action=Action.TABLE_CREATE))
+    draft = await ctx.read(scope, lambda scene: draft_of(scene, levels, action=Action.TABLE_CREATE, dry=dry))
     record = TableRecord(None, properties, declared=True, managed=draft.is_managed(properties))
     document = draft.document(location, now_ms=now_ms)
     versions = await versions_of(ctx, document, place=draft.place, record=record) if location else ()
@@ -192,22 +217,23 @@ async def table_declare(
         await new_table_credentials(ctx, document.location, place=draft.place, table_format=LANCE)
 
     def decide(scene: Scene) -> Permit[LanceCreate]:
-        drafted = draft_of(scene, levels, action=Action.TABLE_CREATE)
+        drafted = draft_of(scene, levels, action=Action.TABLE_CREATE, dry=dry)
         return drafted.command(levels[-1], document, record=record, versions=versions)
 
-    node = await lance_made(ctx, scope, decide=decide, levels=levels)
+    node = await lance_made(ctx, scope, decide=decide, levels=levels, dry=dry)
     return LanceTable(node, record, document.location, draft.place)
 
 
 async def table_register(
-    ctx: Context, scope: Scope, *, levels: Levels, location: str, properties: dict[str, str], overwrite: bool
-) -> LanceTable:
+    ctx: Context, scope: Scope, *, levels: Levels, location: str, properties: dict[str, str], overwrite: bool,
+    dry: bool = False,
+) -> LanceTable:  # fmt: skip
     """Make a table of files that are there already; with `overwrite` in place of one that has the name, whose files stay.
 
-    Raises NotFound, AlreadyExists, OutsideRoots, InvalidTable where no table lies, Forbidden.
+    With `dry` everything is checked, for namespaces that are not there as well, and nothing is kept. Raises NotFound, AlreadyExists, OutsideRoots, InvalidTable where no table lies, Forbidden.
     """
     now_ms = ctx.services.store.time.now_ms()
-    draft, _ = await ctx.read(scope, lambda scene: _registered(scene, levels, overwrite=overwrite))
+    draft, _ = await ctx.read(scope, lambda scene: _registered(scene, levels, overwrite=overwrite, dry=dry))
     document = draft.document(location, now_ms=now_ms)
     if not await has_data(ctx, document.location, place=draft.place):
         raise InvalidTable(f"At {document.location} lies no Lance table: write one there first, or declare the table")
@@ -215,10 +241,10 @@ async def table_register(
     versions = await versions_of(ctx, document, place=draft.place, record=record)
 
     def decide(scene: Scene) -> Permit[LanceCreate]:
-        drafted, instead = _registered(scene, levels, overwrite=overwrite)
+        drafted, instead = _registered(scene, levels, overwrite=overwrite, dry=dry)
         return drafted.command(levels[-1], document, record=record, instead=instead, versions=versions)
 
-    node = await lance_made(ctx, scope, decide=decide, levels=levels)
+    node = await lance_made(ctx, scope, decide=decide, levels=levels, dry=dry)
     return LanceTable(node, record, document.location, draft.place)
 
 
@@ -232,9 +258,11 @@ async def versions_of(
     return await manifests_found(ctx.services.files, document.location, place=place, now_ms=now_ms)
 
 
-def _registered(scene: Scene, levels: Levels, *, overwrite: bool) -> tuple[Draft, Node | None]:
+def _registered(scene: Scene, levels: Levels, *, overwrite: bool, dry: bool) -> tuple[Draft, Node | None]:
     """Decide on registering a table, and on taking away the one that it replaces."""
-    draft, decision = drafted(scene, levels, action=Action.TABLE_REGISTER)
+    draft, decision = (_planned if dry else drafted)(scene, levels, action=Action.TABLE_REGISTER)
+    if draft.missing is not None:
+        return draft, None
     taken, chain = scene.find(levels, Kind.TABLE)
     if taken is None or not overwrite or taken.kind is not Kind.TABLE:
         require_free(scene, draft.parent.id, levels, wanted=Kind.TABLE)
@@ -243,10 +271,18 @@ def _registered(scene: Scene, levels: Levels, *, overwrite: bool) -> tuple[Draft
     return draft._replace(permit=scene.permit(None, decision, dropping)), taken
 
 
-async def lance_made(ctx: Context, scope: Scope, *, decide: object, levels: Levels) -> Node:
-    """Put a table into the tree. Raises AlreadyExists in words of the whole path."""
+async def lance_made(ctx: Context, scope: Scope, *, decide: object, levels: Levels, dry: bool = False) -> Node:
+    """Put a table into the tree; with `dry` see that it could be. Raises AlreadyExists in words of the whole path."""
+    made: list[Node] = []
+
+    def checked(tx: Tx, permit: Permit[LanceCreate]) -> Node:
+        made.append(lance_insert(tx, permit))
+        raise CheckedOnly
+
     try:
-        return await ctx.write(scope, decide, lance_insert)  # type: ignore[arg-type]  # a function from a scene to a permit
+        return await ctx.write(scope, decide, checked if dry else lance_insert)  # type: ignore[arg-type]  # a function from a scene to a permit
+    except CheckedOnly:
+        return made[-1]
     except AlreadyExists as error:
         raise name_taken(levels, wanted=Kind.TABLE, holder=error.kind) from None
 
