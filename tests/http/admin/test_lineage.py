@@ -510,3 +510,13 @@ def test_an_event_of_a_time_to_come_outranks_nothing_later(node: Node, monkeypat
 
     edges = node.get(f"{LINEAGE}?path=main.a.t").json()["edges"]
     assert [each["said"][0]["run"] for each in edges] == ["two"]
+
+
+def test_who_may_not_use_the_schema_is_told_nothing(node: Node) -> None:
+    """To select tables and views is not enough to have the lineage of one, as it is not to load it."""
+    tables(node, "t")
+    make_view(node, "a", "w")
+    grant(node, "ana", "use_catalog select_table select_view", kind="CATALOG", on="main")
+
+    for name in ("t", "w"):
+        assert node.get(f"{LINEAGE}?path=main.a.{name}", user="ana").status == 403

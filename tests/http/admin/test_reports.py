@@ -97,6 +97,17 @@ def test_who_may(node: Node) -> None:
     assert [each["user"] for each in shown(node, user="eve")["reports"]] == ["ana"]
 
 
+def test_a_reader_whom_a_restriction_binds_tells_nothing(node: Node) -> None:
+    """Their report is answered and not kept, as they may not load the table."""
+    make_table(node, "a", "t")
+    grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    at = f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/none"
+    assert node.put(at, {"filter": "id < 0"}).status == 200
+
+    assert report(node, SCAN, user="ana").status == 204
+    assert shown(node)["reports"] == []
+
+
 def test_number_is_bounded(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a table's reports the newest stay."""
     monkeypatch.setattr(store_reports, "PER_TABLE_MAX", 3)

@@ -124,6 +124,17 @@ def test_going_on_takes_the_right_to_run(node: Node) -> None:
     assert "RUN_JOB" in again.json()["error"]["message"]
 
 
+def test_who_may_not_run_a_pipeline_is_not_told_which_versions_it_has(node: Node) -> None:
+    """A start with a version is refused for the right, whether or not there is such a version."""
+    declare(node)
+    grant(node, "ana", "use_job_template", kind="METALAKE", on="lake")
+
+    for version in (1, 99):
+        body = {"id": str(uuid.uuid4()), "holder": "h:1", "version": version}
+        answer = node.post(f"{PIPES}/nyc/runs", body, user="ana")
+        assert answer.status == 403, answer.body
+
+
 def test_a_successor_of_the_same_name_inherits_no_run(node: Node) -> None:
     """A user who was removed and added anew is another one: the run is not theirs."""
     run, _ = begun_by(node, "ana")

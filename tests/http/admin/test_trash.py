@@ -187,7 +187,7 @@ CATALOGS = {"fileset": "fileset", "topic": "messaging", "model": "model"}
 MAKES = "create_table create_view create_fileset create_topic register_model register_function"
 
 
-def test_who_may_not_make_such_a_thing_brings_none_back(node: Node) -> None:
+def test_who_may_not_make_such_a_thing_brings_none_back(node: Node, tmp_path: Path) -> None:
     """Who owns what was dropped needs the right to make one where it goes, too: to list what is there is not enough."""
     grant(node, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
     role = grant(node, "ana", MAKES, kind="METALAKE", on="lake")
@@ -206,10 +206,13 @@ def test_who_may_not_make_such_a_thing_brings_none_back(node: Node) -> None:
             node.done("POST", f"{catalog}/schemas", {"name": "a"})
         node.done("POST", f"{catalog}/schemas/a/{kind}s", {"name": kind, **body}, user="ana")
         node.done("DELETE", f"{catalog}/schemas/a/{kind}s/{kind}", user="ana")
+    defaults = node.built.services.defaults
+    node.built.services.defaults = defaults._replace(file_roots=(f"file://{tmp_path}/in",))
     rows(
         node,
         "create type a.d as { id: int }; create view a.v as select value 1; create synonym a.s for a.v;"
-        " drop synonym a.s; drop view a.v; drop type a.d",
+        f" create external dataset a.e(d) using localfs (('path'='{tmp_path}/in'), ('format'='json'));"
+        " drop dataset a.e; drop synonym a.s; drop view a.v; drop type a.d",
         user="ana",
     )
 
@@ -221,7 +224,7 @@ def test_who_may_not_make_such_a_thing_brings_none_back(node: Node) -> None:
                 found[each["kind"]] = node.ask("POST", f"{trash_of}/{each['id']}/undrop", {}, user="ana").status
         return found
 
-    kinds = {*things, "datatype", "view", "synonym"}
+    kinds = {*things, "datatype", "view", "synonym", "external_dataset"}
     node.done("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": [role]})
     assert brought_back() == dict.fromkeys(kinds, 403)
     node.done("PUT", f"{API}/lake/permissions/users/ana/grant", {"roleNames": [role]})

@@ -253,7 +253,9 @@ def test_files_are_read_below_a_root_that_was_named(node: Node, heard: Heard, tm
     (plan,) = rows(node, "explain select value f.oid from sales.east.files f where f.oid = 1")
     assert "the dataset files" in plan["because"]
     grant(node, "other", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(node, "doorless", "use_catalog select_table", kind="CATALOG", on="main")
     assert refusal(node, "select * from sales.east.files", user="other")[0] == 403
+    assert refusal(node, "select * from sales.east.files", user="doorless")[0] == 403
     assert refusal(node, "insert into sales.east.files ({'oid': 1})")[0] == 400
     rows(node, "drop dataset sales.east.files")
 

@@ -151,3 +151,15 @@ def test_who_may(node: Node) -> None:
 def iceberg_names(node: Node) -> list:
     """The namespaces at the top of the catalog."""
     return node.get(iceberg.SPACES).json()["namespaces"]
+
+
+def test_parents_that_nobody_made_are_for_who_may(node: Node) -> None:
+    """A namespace that is there for what lies below becomes a dataverse by who may make one, and goes by who may drop it."""
+    rows(node, "create dataverse a.b")
+    grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    node.done("PUT", "/api/metalakes/lake/owners/SCHEMA/main.a%3Ab", {"name": "ana", "type": "USER"})
+
+    assert refusal(node, "create dataverse a", user="ana")[0] == 403
+    rows(node, "drop dataverse a.b", user="ana")
+    assert names(node) == []
+    assert iceberg_names(node) == [["a"]]

@@ -325,3 +325,20 @@ def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: Node) -> None:
 
     assert refused[0] == 403
     assert len(rows(node, "select value r from dataset_resources('a', 'd') r", user="ana")) == 1
+
+
+def test_what_lies_in_a_dataverse_is_for_who_may_use_it(node: Node) -> None:
+    """To call functions, or to use schemas of a catalog that one may not use, opens none: each is as if it were not there, or refused by its own name."""
+    rows(
+        node,
+        "create dataverse a; use a; create function f(x) { x + 1 }; create type d as { id: int };"
+        " create dataset t(d) primary key id; create synonym s for t",
+    )
+    grant(node, "ana", "use_catalog execute_function", kind="CATALOG", on="main")
+    grant(node, "eve", "use_schema create_table modify_table", kind="CATALOG", on="main")
+
+    assert refusal(node, "a.f(1)", user="ana")[0] in (400, 403)
+    assert refusal(node, "create type a.e as { one: d }", user="eve")[0] == 403
+    status, words = refusal(node, "insert into a.s ({'id': 1})", user="eve")
+    assert status == 403
+    assert "a.t" not in words

@@ -248,6 +248,19 @@ def test_disabled_catalog_refuses_what_is_below(node: Node) -> None:
     assert node.get(f"{ALL}/main/schemas").status == 200
 
 
+def test_that_a_catalog_is_disabled_is_for_who_may_use_it(node: Node) -> None:
+    """Whoever may not is refused as before, and not told what has become of it."""
+    grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
+    grant(node, "eve", "create_tag", kind="METALAKE", on="lake")
+    asked = {user: node.get(f"{ALL}/main/schemas", user=user) for user in ("ana", "eve")}
+    node.done("PATCH", f"{ALL}/main", {"inUse": False})
+    again = {user: node.get(f"{ALL}/main/schemas/none", user=user) for user in ("ana", "eve")}
+
+    assert (asked["ana"].status, asked["eve"].status) == (200, 403)
+    assert told(again["ana"])[:2] == (409, 1009)
+    assert (again["eve"].status, "disabled" in str(again["eve"]["message"])) == (403, False)
+
+
 def test_drop_wants_an_empty_disabled_catalog(node: Node) -> None:
     """An enabled one is 1010, one with schemas 1005, `force` drops it, and a missing one is no failure."""
     node.done("POST", f"{ALL}/main/schemas", {"name": "a"})

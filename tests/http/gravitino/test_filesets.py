@@ -336,3 +336,13 @@ def test_an_external_fileset_elsewhere_is_told_what_lets_it(files: Node, tmp_pat
     assert answer.status == 400
     assert "property 'allowed-locations'" in str(answer["message"])
     assert f"--allow-root file://{tmp_path}/far (setting storage.allowed_roots)" in str(answer["message"])
+
+
+def test_who_may_make_no_fileset_has_no_directory_made(files: Node) -> None:
+    """A fileset that is refused leaves nothing on the disk: to list those that are there is not enough."""
+    place = Path(warehouse(files).removeprefix("file://"))
+    before = sorted(place.rglob("*"))
+    grant(files, "ana", "use_catalog use_schema read_fileset", kind="CATALOG", on="files")
+
+    assert files.ask("POST", FILESETS, {"name": "secret"}, user="ana").status == 403
+    assert sorted(place.rglob("*")) == before

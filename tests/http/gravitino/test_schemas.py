@@ -346,6 +346,18 @@ def test_a_cascade_drops_what_is_in_the_schema(node: Node) -> None:
     assert node.get(f"{schemas}")["identifiers"] == []
 
 
+def test_a_cascade_is_for_who_may_drop_the_schema(node: Node) -> None:
+    """Who may use a schema and make things in it drops neither the schema nor anything in it."""
+    schemas = f"{API}/lake/catalogs/m/schemas"
+    node.done("POST", f"{API}/lake/catalogs", {"name": "m", "type": "model"})
+    node.done("POST", schemas, {"name": "s"})
+    node.done("POST", f"{schemas}/s/models", {"name": "x"})
+    grant(node, "ana", "use_catalog use_schema register_model use_model", kind="CATALOG", on="m")
+
+    assert told(node.ask("DELETE", f"{schemas}/s?cascade=true", user="ana"))[0] == 403
+    assert names(node.get(f"{schemas}/s/models")) == ["x"]
+
+
 def test_a_flat_catalogs_names_may_hold_the_separator(fresh: Callable[[str], Path]) -> None:
     """Under `unrestricted`, as Iceberg REST takes them; other characters are refused as ever."""
     with node_at(fresh("data"), names=Names(separator_policy="unrestricted")) as node:

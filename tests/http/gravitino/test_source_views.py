@@ -155,3 +155,11 @@ def test_makers_own_views_and_rights_follow_them(far: Far) -> None:
     assert far.node.delete(f"{VIEWS}/w", user="ann").status == 200
     far.node.done("POST", VIEWS, _new("w"), user="ann")
     assert far.node.get(f"{VIEWS}/w", user="bea").status == 403
+
+
+def test_who_may_not_use_the_schema_loads_no_view(far: Far) -> None:
+    """To select views is not enough, as in a catalog of the server's own."""
+    far.node.done("POST", VIEWS, _new("v"))
+    far.use("ana", "use_catalog select_view")
+
+    assert far.node.get(f"{VIEWS}/v", user="ana").status == 403

@@ -207,3 +207,29 @@ def test_a_format_is_refused_by_what_the_catalog_holds(lake: Node) -> None:
     assert (of_lance.status, of_iceberg.status) == (400, 400)
     assert "Catalog lance holds Lance tables, which are made over Lance REST" in str(of_lance["message"])
     assert "This catalog holds Iceberg tables: leave format lance out" in str(of_iceberg["message"])
+
+
+def test_a_reader_is_refused_before_they_hear_what_is_not_served(lake: Node) -> None:
+    """Who may not change a Lance table is refused for that; who may is told over which protocol it is changed."""
+    make_space(lake, "lance", "kept")
+    declare(lake, "lance", "kept", "t")
+    grant(lake, "reader", "use_catalog use_schema select_table", kind="METALAKE", on="lake")
+    at = f"{LANCE}/kept/tables/t"
+    rename = {"updates": [{"@type": "rename", "newName": "other"}]}
+    alter = {"updates": [{"@type": "setProperty", "property": "k", "value": "v"}]}
+    asked = (("PUT", rename), ("PUT", alter), ("DELETE", None))
+
+    assert [lake.ask(method, at, body, user="reader").status for method, body in asked] == [403] * 3
+    assert [lake.ask(method, at, body).status for method, body in asked] == [405] * 3
+
+
+def test_a_table_is_moved_by_who_owns_it(lake: Node) -> None:
+    """To change a table, and to make others where it would go, is not enough to take it from its schema."""
+    for schema in ("from", "to"):
+        lake.done("POST", MAIN, {"name": schema})
+    lake.done("POST", f"{MAIN}/from/tables", {"name": "t", "columns": [{"name": "id", "type": "long"}]})
+    grant(lake, "ana", "use_catalog use_schema modify_table create_table", kind="CATALOG", on="main")
+    move = {"updates": [{"@type": "rename", "newName": "t", "newSchemaName": "to"}]}
+
+    assert lake.ask("PUT", f"{MAIN}/from/tables/t", move, user="ana").status == 403
+    assert names(lake.get(f"{MAIN}/from/tables")) == ["t"]

@@ -131,6 +131,9 @@ def test_tables_move_and_are_registered_and_let_go(far: Far) -> None:
     again = {"name": "w", "metadata-location": told["metadata-location"]}
     assert far.node.done("POST", f"{space('other')}/register", again)["metadata"] == told["metadata"]
     assert far.names("other") == ["w"]
+    grant(far.node, "ana", "use_catalog use_schema create_table modify_table", kind="CATALOG", on="far")
+    over = {**again, "overwrite": True}  # takes the right to drop what has the name
+    assert refused(far.node.post(f"{space('other')}/register", over, user="ana"))[0] == 403
     staged = far.node.done("POST", f"{space('other')}/tables", new_table("s", **{"stage-create": True}))
     assert far.names("other") == ["w"]
     whole = [
@@ -404,7 +407,8 @@ def test_credentials_go_to_whom_the_catalog_says(
             node.done("POST", f"{API}/lake/catalogs", catalog(properties))
             grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="far")
             grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="far")
-            for user, gets in (("reader", reader), ("writer", writer)):
+            grant(node, "blind", "use_catalog use_schema modify_table", kind="CATALOG", on="far")
+            for user, gets in (("reader", reader), ("writer", writer), ("blind", rule == "to-writers")):
                 asked = node.get(table("a", "t"), user=user, X_Iceberg_Access_Delegation="vended-credentials")
                 renewed = node.get(f"{table('a', 't')}/credentials", user=user).json()["storage-credentials"]
                 plain = node.get(table("a", "t"), user=user)

@@ -300,3 +300,13 @@ def test_explain_tells_what_is_lent(world: Node) -> None:
     assert "what view main.open.v lends" in lent["message"]
     assert "view open.gone does not exist" in broken["message"]
     assert other.status == 400
+
+
+def test_a_view_that_nobody_lets_one_load_lends_nothing(world: Node) -> None:
+    """Who may select views and may not use their schema loads none, neither through another nor to read a table."""
+    make_view(world, "open", "v", user="bob", version=READS)
+    make_view(world, "open", "w", user="bob", version=view_version("select * from v", default_namespace=["open"]))
+    grant(world, "dan", "use_catalog select_view", kind="CATALOG", on="main")
+
+    assert world.get(f"{view_path('open', 'v')}?referenced-by=open%1Fw", user="dan").status == 403
+    refused(load(world, ("open", "v"), user="dan"), "dan may not load view open.v")

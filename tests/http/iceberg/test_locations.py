@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from limnos.config.storage import Storage
-from tests.http.driver import API, Node, node_at
+from tests.http.driver import API, Node, grant, node_at
 from tests.http.iceberg.wire import (
     SCHEMA,
     SPACES,
@@ -240,3 +240,14 @@ def test_a_stage_that_is_refused_makes_no_directory(node: Node) -> None:
     assert [answer.status for answer in answers] == [400, 409]
     assert sorted((node.data / "warehouse").rglob("*")) == before
     assert not outside.exists()
+
+
+def test_who_may_make_no_table_stages_none(node: Node) -> None:
+    """Nothing is built, and no directory is there afterwards, for who may only look into the namespace."""
+    make_space(node, "a")
+    grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    before = sorted(node.data.rglob("*/"))
+    body = {"name": "t", "schema": SCHEMA, "stage-create": True}
+
+    assert node.post(f"{space_path('a')}/tables", body, user="ana").status == 403
+    assert sorted(node.data.rglob("*/")) == before

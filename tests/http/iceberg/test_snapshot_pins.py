@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.http.admin.test_runs import RUNS, finish, started
+from tests.http.admin.test_runs import RUNS, declare, finish, started
 from tests.http.driver import Answer, Node, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import Written
@@ -91,14 +91,17 @@ def test_snapshots_that_a_held_run_wrote(table: History) -> None:
 def test_what_nobody_may_load_is_not_pinned(table: History) -> None:
     """Who may start runs and not load a table pins nothing of it; nor do names of nothing, and odd options."""
     node = table.node
-    started(node)
-    grant(node, "bob", "run_job", kind="METALAKE", on="lake")
-    for options in (pins(100), pins(100, table="nothing"), {"pins": 5}, {"pins": [{"table": []}]}):
-        begun = node.post(
-            f"{RUNS.removesuffix('/runs')}/pipelines/nyc/runs",
-            {"id": "00000000-0000-4000-8000-00000000000a", "holder": "h:1", "options": options}, user="bob",
-        )  # fmt: skip
-        assert begun.status in (200, 403, 409), begun.body
+    declare(node)
+    grant(node, "bob", "run_job use_job_template", kind="METALAKE", on="lake")
+    grant(node, "bob", "use_catalog select_table", kind="CATALOG", on="main")  # and not use_schema
+    wanted = (pins(100, table="nothing"), {"pins": 5}, {"pins": [{"table": []}]}, pins(100))
+    for at, options in enumerate(wanted):
+        body = {"id": f"00000000-0000-4000-8000-00000000000{at}", "holder": "h:1", "options": options}
+        begun = node.post(f"{RUNS.removesuffix('/runs')}/pipelines/nyc/runs", body, user="bob")
+        assert begun.status == 200, begun.body
+        if at < len(wanted) - 1:
+            ended = {"attempt": 1, "state": "failed", "message": "so"}
+            assert node.post(f"{RUNS}/{begun['id']}/finish", ended, user="bob").status == 200
 
     assert table.remove(1).status == 200
 

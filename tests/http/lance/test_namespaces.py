@@ -222,3 +222,15 @@ def test_a_tables_name_is_no_namespaces(node: Node) -> None:
         answer = node.post(f"{space('lance', 't')}/create", {})
         assert told(answer) == (409, 2)
         assert "Table already exists: lance.t" in answer.json()["detail"]
+
+
+def test_who_may_not_drop_a_catalog_empties_none(node: Node) -> None:
+    """A cascade is refused before anything in the catalog has gone: to use it, and to make and change tables there, is not enough."""
+    make_space(node, "lance", "a")
+    declare(node, "lance", "a", "t")
+    grant(node, "ana", "use_catalog use_schema create_schema create_table modify_table", kind="CATALOG", on="lance")
+
+    answer = node.post(f"{space('lance')}/drop", {"behavior": "Cascade"}, user="ana")
+
+    assert answer.status == 403, answer.body
+    assert node.post(f"{table('lance', 'a', 't')}/exists").status == 200

@@ -8,7 +8,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.http.driver import Node
+from tests.http.between import Step, interfere
+from tests.http.driver import API, Node, grant
 from tests.http.lance.wire import declare, table, told
 
 ROWS = pa.table({"id": [1, 2]})
@@ -139,6 +140,24 @@ def test_old_versions_are_deleted(node: Node, path: str) -> None:
     assert versions(node) == [3]
     assert [each["version"] for each in lance.dataset(path).versions()] == [3]
     assert told(node.post(f"{AT}/version/delete", {"ranges": [], "branch": "none"})) == (404, 22)
+
+
+@pytest.mark.parametrize("path", KINDS[:1], ids=["managed"], indirect=True)
+def test_a_right_that_goes_before_the_store_is_asked_deletes_no_versions(
+    node: Node, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decided again in the transaction: to read the table is not enough then."""
+    assert path
+    grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
+    role = grant(node, "ana", "modify_table", kind="CATALOG", on="lance")
+
+    async def lose() -> None:
+        await node.answer("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": [role]})
+
+    with interfere(node, monkeypatch, step=Step.SUBMIT, act=lose) as found:
+        refused = node.post(f"{AT}/version/delete", {"ranges": [{"start_version": 1, "end_version": 2}]}, user="ana")
+    assert (found.is_done, refused.status) == (True, 403), refused.body
+    assert versions(node) == [1, 2, 3]
 
 
 def test_what_was_branched_by_path_is_not_there(node: Node, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pytest
 
-from tests.http.driver import Node, grant
+from tests.http.between import Step, interfere
+from tests.http.driver import API, Node, grant
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import ROWS, arrow, declare, fill, lay, make_space, table, told
 
@@ -80,6 +81,24 @@ def test_a_name_that_is_taken(home: Node, t: tuple[str, ...]) -> None:
     assert (over["version"], over["location"], over["properties"], count(home, *t)) == (2, first["location"], {}, 1)
     assert told(create(home, "mode=nonsense", *t)) == (400, 13)
     assert told(create(home, "", "lance", "s")) == (409, 5)
+
+
+def test_properties_are_kept_when_the_right_goes_behind_the_rows(
+    home: Node, t: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who owned a table when its rows were written over, and may only read it behind that, changes none of its properties."""
+    grant(home, "former", "use_catalog use_schema select_table create_table", kind="CATALOG", on="lance")
+    create(home, properties(k="v"), *t)
+    owners = f"{API}/lake/owners/TABLE/{'.'.join(t)}"
+    home.done("PUT", owners, {"name": "former", "type": "USER"})
+
+    async def lose() -> None:
+        await home.answer("PUT", owners, {"name": "admin", "type": "USER"})
+
+    with interfere(home, monkeypatch, step=Step.SUBMIT, act=lose) as found:
+        refused = create(home, "mode=overwrite", *t, user="former")
+    assert (found.is_done, told(refused)) == (True, (403, 15))
+    assert home.done("POST", f"{table(*t)}/describe", {})["properties"] == {"k": "v"}
 
 
 def test_a_declared_table_is_filled(home: Node, t: tuple[str, ...]) -> None:

@@ -163,3 +163,11 @@ def test_only_what_the_server_may_read_is_shown(lake: Node, tmp_path: Path, root
     led = {**NEW, "name": "led", "properties": {"lance-directory": f"file://{root}/inner"}}
     lake.done("POST", f"{API}/lake/catalogs", led)
     assert told(lake.get(f"{space('led')}/table/list")) == (400, 13)
+
+
+def test_a_schema_is_told_to_who_may_use_the_catalog(lake: Node) -> None:
+    """Over Gravitino REST, too: to use schemas is not enough where one may not use the catalog."""
+    grant(lake, "dan", "use_schema select_table", kind="CATALOG", on="shown")
+
+    assert lake.get(f"{API}/lake/catalogs/shown/schemas/a", user="dan").status == 403
+    assert lake.get(f"{API}/lake/catalogs/shown/schemas/a").status == 200

@@ -422,3 +422,16 @@ def test_a_dry_run_takes_the_privileges_of_the_run(node: Node) -> None:
     assert inside == {"tables": [200, 200], "schemas": [403, 403], "reads": [403, 403]}
     assert missing == {"tables": [403, 403], "schemas": [200, 200], "reads": [403, 403]}
     assert told(node.post(f"{table('lance', 'a', 'new')}/register?dry_run=maybe", {"location": place})) == (400, 13)
+
+
+def test_register_overwrites_for_who_may_drop_the_table(node: Node) -> None:
+    """Who may make tables and change one takes no name from it."""
+    place = declare(node, "lance", "t")["location"]
+    grant(node, "ana", "use_catalog use_schema create_table modify_table", kind="CATALOG", on="lance")
+
+    answer = node.post(
+        f"{table('lance', 't')}/register", {"location": lay(node, "new"), "mode": "Overwrite"}, user="ana"
+    )
+
+    assert answer.status == 403, answer.body
+    assert node.done("POST", f"{table('lance', 't')}/describe", {})["location"] == place

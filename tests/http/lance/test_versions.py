@@ -12,7 +12,7 @@ import pytest
 from limnos.model.permits import upkeep_permit
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
-from tests.http.driver import Node
+from tests.http.driver import Node, grant
 from tests.http.lance.wire import Json, commit, declare, manifest, names, space, stage, table, told
 
 ROWS = pa.table({"id": [1, 2]})
@@ -304,3 +304,15 @@ def test_a_page_of_stored_versions_looks_at_no_other(node: Node, monkeypatch: py
     asked.clear()
     assert looked(done=listed(node, f"?limit=2&page_token={token}"), wanted=[3, 4]) == [manifest(4), manifest(3)]
     assert looked(done=told(node.post(f"{AT}/version/describe", {"version": 31})), wanted=(404, 11)) == []
+
+
+def test_versions_go_by_who_may_change_the_table(node: Node) -> None:
+    """A reader deletes none of those that the store keeps."""
+    made = managed(node)
+    for version in (1, 2):
+        commit(node, "lance", "t", location=made["location"], version=version)
+    grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
+    body = {"ranges": [{"start_version": 1, "end_version": 2}]}
+
+    assert node.post(f"{AT}/version/delete", body, user="ana").status == 403
+    assert sorted(listed(node)) == [1, 2]

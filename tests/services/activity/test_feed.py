@@ -207,6 +207,31 @@ def test_a_catalog_that_came_and_went(lake: Desk) -> None:
     assert lines(read(lake, "ana", after=at["ana"])) == []
 
 
+def test_what_happened_in_a_catalog_that_went_is_the_metalake_owners(lake: Desk) -> None:
+    """Who followed a catalog until it was dropped is told nothing of what they have not read by then."""
+    lake.run(add_catalog(lake.ctx(), "side"))
+    lake.allow("ana", Kind.CATALOG, "side", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    at = {user: now(lake, user) for user in (ADMIN, "ana")}
+    lake.namespace("n", scope=Scope(LAKE, "side"))
+    lake.run(catalog_drop(lake.ctx(), metalake=LAKE, name="side", force=True))
+
+    found = {user: pages(lake, user, at[user]) for user in at}
+
+    assert "create namespace side.n" in found[ADMIN]
+    assert "create namespace side.n" not in found["ana"]
+
+
+def pages(desk: Desk, user: str, after: str) -> list[str]:
+    """What somebody is told from a position on, to the end."""
+    found = []
+    while True:
+        page = read(desk, user, after=after)
+        found += lines(page)
+        if not page.more:
+            return found
+        after = page.position.text()
+
+
 def test_a_position_forgets_what_is_gone_for_good(lake: Desk) -> None:
     """A dropped catalog stands in the position as long as something of it is kept."""
     lake.run(add_catalog(lake.ctx(), "side"))

@@ -7,10 +7,17 @@ import threading
 
 import pytest
 
+from limnos.access.actions import Action
 from limnos.model.errors import StorageFailed, Unavailable
+from limnos.model.kinds import FILESET_PROVIDER, Kind
+from limnos.model.privileges import Privilege
+from limnos.services.catalog.filesets import FilesetRequest, fileset_create
+from limnos.services.request.scene import Scene, Scope
 from limnos.services.vending import credentials
 from limnos.services.vending.credentials import Vendor, Wanted
-from limnos.sources.credentials import Credentials, Role
+from limnos.sources.credentials import Credentials, Rights, Role
+from tests.inprocess import LAKE, add_catalog
+from tests.services.conftest import Desk
 
 HOUR_MS = 3_600_000
 ROLE = Role("arn:aws:iam::123456789012:role/tables", None, 3600, None, None, (None, None, None))
@@ -160,3 +167,28 @@ def test_what_is_kept_is_bounded(sts: Sts, monkeypatch: pytest.MonkeyPatch) -> N
         return [vendor.kept(Wanted(ROLE, policy)) is not None for policy in ("a", "b", "c")]
 
     assert asyncio.run(story()) == [False, True, True]
+
+
+def test_a_filesets_files_are_opened_as_far_as_rights_go(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader's credentials read, a writer's write, an owner's do both."""
+    monkeypatch.setattr(credentials, "vends", lambda _: True)
+    files = Scope(LAKE, "files")
+    desk.run(add_catalog(desk.ctx(), "files", provider=FILESET_PROVIDER))
+    desk.namespace("s", scope=files)
+    request = FilesetRequest(None, False, {}, {})
+    desk.run(fileset_create(desk.ctx(), files, path=("s", "f"), request=request))
+    for user, privilege in (("ana", Privilege.READ_FILESET), ("bob", Privilege.WRITE_FILESET)):
+        desk.allow(user, Kind.CATALOG, "files", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, privilege)
+
+    def opened(user: str) -> Rights:
+        def look(scene: Scene) -> Rights:
+            node, chain, _ = scene.look_up(Kind.FILESET, ("s", "f"), Action.FILESET_LOAD)
+            found = credentials._fileset_open(scene, node, chain=chain, location=None)
+            assert found is not None
+            return found.rights
+
+        return desk.run(desk.ctx(user).read(files, look))
+
+    assert [opened(user) for user in ("ana", "bob", "admin")] == [
+        Rights(reads=True, writes=False), Rights(reads=False, writes=True), Rights(reads=True, writes=True),
+    ]  # fmt: skip

@@ -84,9 +84,9 @@ def settled(
 
 
 async def told(
-    ctx: Context, scope: Scope, *, levels: Levels, at: At, question: Question, shape: type[T], action: Action = Action.TABLE_LOAD
+    ctx: Context, scope: Scope, *, levels: Levels, at: At, question: Question, shape: type[T], action: Action
 ) -> T:  # fmt: skip
-    """Have something told of a table's files: of its rows for who may do TABLE_READ, else for who may load it.
+    """Have something told of a table's files, to who may do the action: TABLE_READ for its rows, else TABLE_LOAD.
 
     Raises NotFound (table, version, tag, branch, column, index, transaction), BadRequest, Forbidden.
     """
