@@ -66,16 +66,17 @@ def is_table(fake: Fake, *levels: str) -> None:
 
 
 def test_ls_lists_catalogs(fake: Fake, limnos: Run) -> None:
-    """Without a path `ls` lists the catalogs."""
+    """Without a path `ls` lists the catalogs; one that only holds something for the caller is a name."""
     fake.on("GET", f"{M}/catalogs?details=true", {
         "catalogs": [{"name": "main", "type": "relational", "provider": "lakehouse-iceberg", "comment": "sales"}]
     })  # fmt: skip
+    fake.on("GET", f"{M}/catalogs", {"identifiers": [{"name": "held"}, {"name": "main"}]})
 
     done, table = limnos("ls"), limnos("ls", "--output", "table").out
 
     assert done.code == 0
     told = {"name": "main", "kind": "catalog", "path": ["main"], "provider": "lakehouse-iceberg", "comment": "sales"}
-    assert done.result == [told]
+    assert done.result == [{"name": "held", "kind": "catalog", "path": ["held"]}, told]
     assert "provider" in table
     assert "sales" in table
 

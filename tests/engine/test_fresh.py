@@ -22,9 +22,9 @@ from tests.integration.live import LiveServer, serving
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 SLOW_S = 240.0
 MADE = """
-create type T as { id: bigint };
-create dataset things(T) primary key id;
-insert into things ([{'id': 1}, {'id': 2}, {'id': 3}]);
+create type T if not exists as { id: bigint };
+create dataset things(T) if not exists primary key id;
+upsert into things ([{'id': 1}, {'id': 2}, {'id': 3}]);
 select value count(*) from things t;
 """
 LONG = "select value count(*) from things t, range(1, 2000) a, range(1, 2000) b where t.id + a + b > 0"
@@ -91,7 +91,7 @@ def test_the_first_statement_over_data_works(server: LiveServer) -> None:
 
 def test_a_query_whose_engine_is_killed_may_be_sent_again(server: LiveServer) -> None:
     """503 with a time, and the next statement has another engine."""
-    assert ask(server, "select value count(*) from things t")[0] == 200
+    assert ask(server, MADE)[0] == 200
     (engine,) = engines(server)
     with ThreadPoolExecutor(1) as pool:
         before = engine.num_fds()

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from limnos.http.after_gate import AfterGate
 from limnos.http.door import HEAD_BYTES_MAX
 from limnos.http.guarded import GuardedProtocol
 from limnos.http.kept import METHODS, depends_of, key_of
@@ -71,6 +70,58 @@ class Exchange:
     def is_gone(self) -> bool:
         """Say whether the client has left."""
         return self.disconnected
+
+
+class AfterGate:
+    """A kept answer that waits for the gate: called back within the gate's own turn, without a task or a future.
+
+    It is a waiter to the gate, and what the deadlines watch.
+    """
+
+    __slots__ = ("_done", "_exchange", "_kept", "_key", "_lane", "_started")
+
+    def __init__(self, lane: LaneProtocol, exchange: Exchange, kept: KeptAnswer, key: Key, started: float) -> None:
+        self._lane, self._exchange = lane, exchange
+        self._kept, self._key, self._started = kept, key, started
+        self._done = False
+
+    def done(self) -> bool:
+        """Say whether it is waited no longer."""
+        return self._done
+
+    def set_result(self, _: object) -> None:
+        """The gate was asked: send what is kept if it holds, and answer afresh otherwise."""
+        self._end(holds=self._lane.application.kept.holds_after_gate(self._kept))
+
+    def set_exception(self, _: Exception) -> None:
+        """The gate could not be asked: whoever answers afresh finds out, and says so."""
+        self._end(holds=False)
+
+    def cancel(self) -> None:
+        """The time for the request is over."""
+        self._done = True
+        self._lane.application.deadlines.release(self)
+        method, url, _ = self._key
+        try:
+            self._lane.say_late(self._exchange, url, method)
+        except Exception as error:  # noqa: BLE001 - the deadlines go on
+            self._fail(error)
+
+    def _end(self, *, holds: bool) -> None:
+        self._done = True
+        lane, key = self._lane, self._key
+        lane.application.deadlines.release(self)
+        try:
+            if holds:
+                lane.send_again(self._exchange, self._kept, key, self._started)
+            else:
+                lane.answer_afresh(self._exchange, key[0], key[1], lane.application.kept.keeping(key))
+        except Exception as error:  # noqa: BLE001 - others wait for the gate as well
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        log.error("unexpected failure in the lane", exc_info=error)
+        self._lane.transport.close()
 
 
 class LaneProtocol(GuardedProtocol):
