@@ -167,7 +167,7 @@ def test_grants(seen: Seen) -> None:
         ["main.A:B", "SCHEMA", ["CREATE_SCHEMA", "USE_SCHEMA"]],
     ]
     assert seen["allowed-create"] == "A:B:D"
-    assert seen["filtered"] == [[], ["A:B:C", "A:B:D"]]
+    assert seen["filtered"] == [["A"], ["A:B:C", "A:B:D"]]
     assert seen["object-roles"] == ["r"]
     assert seen["revoke-privileges"] is True
     assert (seen["grant-group"], seen["revoke-group"], seen["revoke-role"]) == (["r"], [], [])

@@ -19,10 +19,10 @@ SHOWN_MAX = 5
 
 @pytest.fixture(scope="module")
 def busy_world(world: World) -> Iterator[World]:
-    """Two nodes, and a client on each that writes during all tests of this module."""
+    """Two nodes, and a client on each that writes during all tests of this module, of which a sample may run."""
     world.write_all_the_while()
     yield world
-    assert min(world.written()) >= ROUNDS, "a writing client hardly wrote"
+    assert min(world.written()) >= ROUNDS // 10, "a writing client hardly wrote"
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
