@@ -59,7 +59,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class RoundFigures:
     """What one round gave: the answers, nanoseconds of CPU of all processes, and of the database's alone."""
 
     answered: Answered
@@ -129,7 +129,7 @@ def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[l
                 _check(operation, target)
             results: list[Measured] = []
             for number, connections in enumerate(plan.connections):
-                rounds: dict[Target, list[Round]] = {target: [] for target in fitting}
+                rounds: dict[Target, list[RoundFigures]] = {target: [] for target in fitting}
                 alone: list[float] = []
                 files: dict[Target, list[float]] = {target: [] for target in fitting}
                 for turn in range(_rounds(operation, connections, plan)):
@@ -199,7 +199,7 @@ def _case(target: Target, connections: int, part: int, plan: Plan) -> Case:
 
 def _measure(
     generator: Generator, company: Generator, operation: Operation, target: Target, *, case: Case, seconds: float
-) -> Round:
+) -> RoundFigures:
     """Measure one round."""
     requests = tuple(operation.requests(case))
     load = Load(
@@ -219,7 +219,7 @@ def _measure(
             answered, run_ns = run_beside(generator, load, clocks, company=company, beside=beside)
     except LoadError as error:
         raise LoadError(f"{operation.title} ({target.store}, {target.shape.nodes:,} nodes): {error}") from None
-    return Round(answered, sum(run_ns), sum(run_ns[1:]))
+    return RoundFigures(answered, sum(run_ns), sum(run_ns[1:]))
 
 
 def _files_alone(operation: Operation, target: Target) -> list[float]:
@@ -231,7 +231,7 @@ def _files_alone(operation: Operation, target: Target) -> list[float]:
 
 
 def _best(
-    operation: Operation, target: Target, connections: int, rounds: Sequence[Round], *, alone_us: float,
+    operation: Operation, target: Target, connections: int, rounds: Sequence[RoundFigures], *, alone_us: float,
     files_us: float | None,
 ) -> Measured:  # fmt: skip
     ordered = sorted(rounds, key=lambda each: each.cpu_us)

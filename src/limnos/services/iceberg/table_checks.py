@@ -67,7 +67,7 @@ class Finding(NamedTuple):
         return _ADVICE.get((self.kind, self.problem)) or _WRONG[self.problem]
 
 
-class Checked(NamedTuple):
+class CheckedSlice(NamedTuple):
     """A slice of a check: how many files were looked at, what is wrong, and where the next slice begins; None at the end."""
 
     files: int
@@ -89,7 +89,7 @@ _START: Final = _Position()
 
 async def table_check(
     ctx: Context, scope: Scope, *, path: Levels, every: bool, after: str | None, files_max: int = FILES_MAX
-) -> Checked:
+) -> CheckedSlice:
     """Check some files of a table's current snapshot, or of `every` one that it has.
 
     `after` is where a slice before said that the next one begins. Raises NotFound, Forbidden, Unsupported (a catalog that shows another one),
@@ -165,7 +165,9 @@ class _Slice:
         await self._look([ListedFile(document.metadata_location, None)], kind="metadata", snapshot=None)
         await self._look(statistics, kind="statistics", snapshot=None)
 
-    async def run(self, left: Sequence[tuple[SnapshotFiles, SnapshotFiles | None]], *, position: _Position) -> Checked:
+    async def run(
+        self, left: Sequence[tuple[SnapshotFiles, SnapshotFiles | None]], *, position: _Position
+    ) -> CheckedSlice:
         """Check snapshots until the slice is over."""
         for snapshot, before in left:
             is_at = snapshot.snapshot_id == position.snapshot_id
@@ -173,8 +175,8 @@ class _Slice:
             stopped = await self._snapshot(snapshot, before, manifest=manifest, file=file)
             if stopped is not None:
                 after = f"{snapshot.timestamp_ms}.{snapshot.snapshot_id}.{stopped[0]}.{stopped[1]}"
-                return Checked(self.count, tuple(self.findings), after)
-        return Checked(self.count, tuple(self.findings), None)
+                return CheckedSlice(self.count, tuple(self.findings), after)
+        return CheckedSlice(self.count, tuple(self.findings), None)
 
     async def _snapshot(
         self, snapshot: SnapshotFiles, before: SnapshotFiles | None, *, manifest: int, file: int

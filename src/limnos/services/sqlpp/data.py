@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
     from limnos.services.request.scene import Scene
     from limnos.services.sqlpp.locking import Held
-    from limnos.services.sqlpp.queries import Bound
+    from limnos.services.sqlpp.queries import ReadyQuery
     from limnos.services.sqlpp.session import Session
     from limnos.services.sqlpp.targets import Target
     from limnos.sqlpp import BoundQuery, Parsed
@@ -74,14 +74,14 @@ class Work(NamedTuple):
     files: External | None = None
 
 
-async def data_rows(session: Session, bound: Bound) -> AsyncGenerator[bytes, None]:
+async def data_rows(session: Session, bound: ReadyQuery) -> AsyncGenerator[bytes, None]:
     """Have the engine work a query out. Raises SqlppError."""
     async with aclosing(_run(session, Work("query", bound.query))) as rows:
         async for row in rows:
             yield row
 
 
-async def data_explained(ctx: Context, bound: Bound) -> bytes:
+async def data_explained(ctx: Context, bound: ReadyQuery) -> bytes:
     """What EXPLAIN says of a query over data; the type of a table that SQL++ did not make is the engine's to know."""
     reads = await _reads(ctx, bound.query)
     forms = {(ref.dataverse, ref.name): form_of(ref) for ref in reads if ref.type and ref.files is None}
@@ -171,7 +171,7 @@ async def _work(session: Session, statement: tree.Insert | tree.Delete | tree.Lo
     return Work("upsert" if statement.upsert else "insert", _of_data(bound, statement.at), returning)
 
 
-def _of_data(bound: Bound, at: Place) -> BoundQuery:
+def _of_data(bound: ReadyQuery, at: Place) -> BoundQuery:
     if bound.metadata:
         raise compilation("A statement that writes can't read the dataverse Metadata", at)
     return bound.query

@@ -136,7 +136,7 @@ class _Entry(NamedTuple):
     """It is shown as a name alone, because of what lies below it."""
 
 
-class Gathered:
+class GatheredObjects:
     """Objects that a source of a query is about, encoded in parts; and as they are, as long as they are few."""
 
     def __init__(self, kept_max: int) -> None:
@@ -159,12 +159,12 @@ class Gathered:
 
 async def metadata_gather(
     ctx: Context, requests: Iterable[MetadataRequest], *, few_max: int
-) -> dict[MetadataRequest, Gathered]:
+) -> dict[MetadataRequest, GatheredObjects]:
     """Gather the objects of requests. Raises SqlppError for more than BYTES_MAX, Forbidden."""
-    found: dict[MetadataRequest, Gathered] = {}
+    found: dict[MetadataRequest, GatheredObjects] = {}
     total = 0
     for request in requests:
-        gathered = found[request] = Gathered(few_max)
+        gathered = found[request] = GatheredObjects(few_max)
         async for objects in _objects(ctx, request):
             before = gathered.bytes
             gathered.add(objects)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.sqlpp.metadata import Gathered
+    from limnos.services.sqlpp.metadata import GatheredObjects
     from limnos.services.sqlpp.session import Session
     from limnos.sqlpp import tree
     from limnos.sqlpp.binding import Known
@@ -59,7 +59,7 @@ ROWS_HERE: Final = 500
 """Most objects of the metadata that a query on the event loop reads; their statements and documents are parsed here up to TEXT_SHORT characters."""
 
 
-class Bound(NamedTuple):
+class ReadyQuery(NamedTuple):
     """A query ready to be worked out."""
 
     query: BoundQuery
@@ -80,7 +80,7 @@ def binding_of(session: Session, body: tree.Expression, *, variables: tuple[str,
     return Binding(body, session.dataverse, session.parameters, session.moment, session.declared, variables)
 
 
-async def query_bind(session: Session, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> Bound:
+async def query_bind(session: Session, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> ReadyQuery:
     """Bind a query; all names in it are decided for the caller. A long one is bound by a process. Raises SqlppError, Forbidden."""
     ctx = session.ctx
     binding = binding_of(session, body, variables=variables)
@@ -94,7 +94,7 @@ async def query_bind(session: Session, body: tree.Expression, *, variables: tupl
             known.wanted.update(dict.fromkeys(questions_of(told[0])))
         return bound_of(told[0], told[1], at=body.at) if outcome == b"done" else NOTHING_BOUND
 
-    found = Bound(await with_names(ctx, run, elsewhere=elsewhere))
+    found = ReadyQuery(await with_names(ctx, run, elsewhere=elsewhere))
     if found.metadata and found.reads_data:
         raise compilation(
             "A query over data can't read the dataverse Metadata as well: ask for one after the other", body.at
@@ -124,7 +124,7 @@ class Source(NamedTuple):
     wanted: Wanted
     rows: tuple[Value, ...] = ()
     request: MetadataRequest | None = None
-    gathered: Gathered | None = None
+    gathered: GatheredObjects | None = None
 
     @property
     def is_short(self) -> bool:
@@ -140,7 +140,7 @@ class Source(NamedTuple):
         return tuple(metadata_records(self.request.dataset, few, fields=self.wanted.fields))
 
 
-async def query_rows(ctx: Context, bound: Bound) -> AsyncGenerator[bytes, None]:
+async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, None]:
     """Work a query over constants and metadata out: a line of JSON for each result."""
     query, sources = bound.query, []
     async with AsyncExitStack() as stack:
