@@ -1,1 +1,1 @@
-"""Benchmarks of a running server: CPU per request, rates and latencies; see docs/benchmarks.md."""
+"""Benchmarks of a running server: CPU per request, rates and latencies; see docs/reference/benchmarks.md."""

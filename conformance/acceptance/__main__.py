@@ -1,6 +1,6 @@
 """`python -m conformance.acceptance [write]`: each change of rights and names over each protocol, on one node and two, on both stores.
 
-Prints the matrix, and compares it with docs/acceptance.md; `write` writes that page. May import this package.
+Prints the matrix, and compares it with docs/reference/acceptance.md; `write` writes that page. May import this package.
 """
 
 from __future__ import annotations

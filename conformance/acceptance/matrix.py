@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from conformance.acceptance.faces import Face
     from conformance.acceptance.world import World
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "acceptance.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "acceptance.md"
 WARM: Final = 2
 """So many requests come before: the first learns, the second finds what the first has learnt, the next are counted."""
 ASKS: Final = 4

@@ -2,7 +2,7 @@
 
 Job: start a server and a store, take each engine through the story, let every engine read what every engine wrote, print the score. May import
 the client, the demo's server starter, the tests' object store and this package. Downloads are kept in `limnos/conformance` of the XDG cache.
-`--page` writes the score into docs/clients.md, beside what earlier runs kept; `--crossed` asks only for what each engine writes and all read.
+`--page` writes the score into docs/guides/engines.md, beside what earlier runs kept; `--crossed` asks only for what each engine writes and all read.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Driver:
 
     title = ""
     section = ""
-    """The heading of its settings in docs/clients.md."""
+    """The heading of its settings in docs/guides/engines.md."""
     dialect = ""
     """Of its views; empty where it has none."""
     limits: dict[str, str] = {}  # noqa: RUF012 - told by the class

@@ -1,4 +1,4 @@
-"""The settings that docs/clients.md tells, as the engines are given them: what the page says is what is run.
+"""The settings that docs/guides/engines.md tells, as the engines are given them: what the page says is what is run.
 
 May import the standard library only.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "engines.md"
 ADDRESS = "http://127.0.0.1:8090/iceberg"
 STORE = "http://127.0.0.1:9000"
 WAREHOUSE = "main"

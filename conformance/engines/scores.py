@@ -1,4 +1,4 @@
-"""How the score is told: for people, for machines, and as the tables of docs/clients.md.
+"""How the score is told: for people, for machines, and as the tables of docs/guides/engines.md.
 
 May import the story's words only.
 """

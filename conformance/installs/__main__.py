@@ -203,7 +203,7 @@ def spark(place: Place, _stack: ExitStack) -> str:
 
 
 def spark_server(place: Place, _stack: ExitStack) -> str:
-    """What docs/pipelines.md begins with: a pipeline that runs, and SQL++ over its table."""
+    """What docs/start/pipelines.md begins with: a pipeline that runs, and SQL++ over its table."""
     _write_pipeline(place)
     with place.server() as running:
         place.run("pipeline", "run", "shop.yaml", *running.flags)

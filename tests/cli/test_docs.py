@@ -1,4 +1,4 @@
-"""docs/cli.md tells of every command, flag, exit code and variable that there is."""
+"""docs/reference/cli.md tells of every command, flag, exit code and variable that there is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from limnos.cli.main import app
 from limnos.client import Client
 from limnos.client.flow import Resource
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
 
 
 def commands_of(tree: App, before: str = "") -> Iterator[tuple[str, App]]:

@@ -31,8 +31,8 @@ from limnos.model.extras import MODULE_EXTRAS, install_hint
 from limnos.store.migrate import migrate
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-RUN = ["README.md", "docs/cli.md", "docs/debugging.md", "docs/deploy.md"]
+PAGES = [ROOT / "README.md", *sorted(file for file in (ROOT / "docs").rglob("*.md") if file.parent.name != "decisions")]
+RUN = ["README.md", "docs/reference/cli.md", "docs/guides/debugging.md", "docs/guides/deploy.md"]
 LANGUAGES = {"sh", "python", "toml", "sql", "text", "json", "mermaid", "ini", "nginx", "dockerfile"}
 COMMAND = re.compile(r"(?:`|^ *|&& |\| |\$ |(?:venv/)?bin/)limnos ([^`\n#&|]+)", re.MULTILINE)
 SECTIONS = "|".join(sections())
@@ -130,7 +130,7 @@ def test_settings_of_a_page_exist(page: Path) -> None:
 
     named = (
         set(re.findall(rf"`((?:{SECTIONS})\.[a-z_]+)`", text))
-        if page.name not in {"protocol.md", "benchmarks.md"}
+        if page.name not in {"consistency.md", "benchmarks.md"}
         else set()
     )
     assert {name for name in named if name not in known} == set()
@@ -170,7 +170,7 @@ def test_planted_mistakes_are_seen() -> None:
     assert "no-such-heading" not in anchors_of(ROOT / "README.md")
 
 
-@pytest.mark.parametrize("name", [*RUN, "docs/settings.md"])
+@pytest.mark.parametrize("name", [*RUN, "docs/reference/settings.md"])
 def test_blocks_say_what_they_are(name: str) -> None:
     """Each fenced block names its language, so that none escapes being run; settings in TOML can be loaded."""
     for block in blocks_of(ROOT / name):
@@ -179,7 +179,7 @@ def test_blocks_say_what_they_are(name: str) -> None:
             tomllib.loads(block.text)
 
 
-@pytest.mark.parametrize("name", [*RUN, "docs/settings.md"])
+@pytest.mark.parametrize("name", [*RUN, "docs/reference/settings.md"])
 def test_settings_in_blocks_can_be_used(name: str, tmp_path: Path) -> None:
     """A settings file that a page shows is one that a server takes."""
     for block in blocks_of(ROOT / name):

@@ -10,7 +10,7 @@ from limnos.config import load
 from limnos.config.report import mask, reference, rows
 from limnos.config.settings import keys
 
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_every_setting_has_a_row_with_origin() -> None:
@@ -50,5 +50,5 @@ def test_mask_hides_secrets_only(value: object, expected: object) -> None:
 
 
 def test_reference_page_is_current() -> None:
-    """The tables of docs/settings.md are those that the settings themselves give."""
+    """The tables of docs/reference/settings.md are those that the settings themselves give."""
     assert reference() in PAGE.read_text(encoding="utf-8"), "paste the output of limnos.config.report.reference()"

@@ -35,7 +35,7 @@ def test_a_page_that_tells_otherwise_is_seen() -> None:
 
 @pytest.mark.parametrize("nodes,words", [(1, "one node"), (2, "two nodes")], ids=["one", "two"])
 def test_the_page_tells_the_matrix(database: Database, tmp_path: Path, nodes: int, words: str) -> None:
-    """What the very next request is told after each change, and its statements, are as docs/acceptance.md says; every cell is right."""
+    """What the very next request is told after each change, and its statements, are as docs/reference/acceptance.md says; every cell is right."""
     title = f"{TITLES[database.kind]}, {words}"
     address = None if database.kind == "sqlite" else database.address
     with world_of(tmp_path / "data", nodes=nodes, database=address) as world:

@@ -133,7 +133,7 @@ SIGNED_IN = [
 
 @pytest.mark.parametrize("engine", [*SIGNED_IN, "chDB", "Sail"])
 def test_the_page_is_what_is_run(engine: str) -> None:
-    """Each engine's settings come from docs/clients.md, with the address, the token and the catalog that are meant."""
+    """Each engine's settings come from docs/guides/engines.md, with the address, the token and the catalog that are meant."""
     code = block(engine, uri="http://h:1/iceberg", token="secret-1", catalog="other")
 
     assert "http://h:1/iceberg" in code

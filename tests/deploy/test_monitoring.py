@@ -21,11 +21,11 @@ RULES = [
 ROW = re.compile(r"^\| `(limnos_\w+)` \| (\w+) \| ([^|]*) \|", re.MULTILINE)
 METRICS = {
     name: (kind, frozenset(re.findall(r"`(\w+)`", labels)))
-    for name, kind, labels in ROW.findall((ROOT / "docs" / "metrics.md").read_text(encoding="utf-8"))
+    for name, kind, labels in ROW.findall((ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8"))
 }
 OF_A_SCRAPE = frozenset({"job", "instance", "worker"})
 """Labels that Prometheus adds, or the server with several workers."""
-OPERATIONS = ROOT / "docs" / "operations.md"
+OPERATIONS = ROOT / "docs" / "guides" / "operations.md"
 
 
 def queries() -> Iterator[tuple[str, str]]:
@@ -82,7 +82,7 @@ def complaints(query: str) -> list[str]:
 
 @pytest.mark.parametrize("title,query", list(queries()), ids=lambda text: text[:40])
 def test_every_query_asks_for_what_there_is(title: str, query: str) -> None:
-    """Metrics, matchers and groupings are of docs/metrics.md, and counters are asked for their rates."""
+    """Metrics, matchers and groupings are of docs/reference/metrics.md, and counters are asked for their rates."""
     assert complaints(query) == [], title
 
 

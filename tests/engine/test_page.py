@@ -10,7 +10,7 @@ from limnos.sqlpp.evaluator.budget import KEPT_MAX, STEPS_MAX
 from limnos.sqlpp.relations.functions import CARRIED, KINDS
 from limnos.sqlpp.stored.schema import FOREIGN, SCALARS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "explain" / "datasets.md").read_text(encoding="utf-8")
 
 
 def test_every_type_is_told() -> None:

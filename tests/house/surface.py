@@ -65,10 +65,10 @@ def _pairs(parts: list[ast.expr]) -> Iterator[tuple[str, str]]:
 
 
 COLLECTORS: dict[str, tuple[Collector, str]] = {
-    "settings": (settings, "docs/settings.md"),
-    "commands": (commands, "docs/cli.md"),
-    "metrics": (tidy.metric_names, "docs/metrics.md"),
-    "error codes": (tidy.error_codes, "docs/errors.md"),
-    "routes": (routes, "docs/routes.md"),
+    "settings": (settings, "docs/reference/settings.md"),
+    "commands": (commands, "docs/reference/cli.md"),
+    "metrics": (tidy.metric_names, "docs/reference/metrics.md"),
+    "error codes": (tidy.error_codes, "docs/reference/errors.md"),
+    "routes": (routes, "docs/reference/routes.md"),
 }
 """What is collected, and the page that must tell of it."""

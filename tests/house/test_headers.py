@@ -20,7 +20,7 @@ MODULES = sorted(
     and path.name != "__init__.py"
     and path.parent.name not in ("migrations", "versions")
 )
-PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+PROTOCOL = (ROOT / "docs" / "explain" / "consistency.md").read_text(encoding="utf-8")
 CITED = re.compile(r"\brules? (\d{1,2})\b")
 
 
@@ -59,7 +59,7 @@ def test_header_names_every_room_that_is_imported(module: Path) -> None:
 
 
 def test_every_cited_rule_stands_in_the_protocol() -> None:
-    """`rule 6` in a comment is a line of docs/protocol.md, and nothing else goes by a bare number."""
+    """`rule 6` in a comment is a line of docs/explain/consistency.md, and nothing else goes by a bare number."""
     known = set(re.findall(r"^(\d+)\. ", PROTOCOL, flags=re.MULTILINE))
     files = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
     cited = {number for path in files for number in CITED.findall(path.read_text(encoding="utf-8"))}
@@ -77,8 +77,14 @@ def test_vocabulary_has_a_worked_example_each() -> None:
 
 
 def test_every_cited_document_is_listed() -> None:
-    """`seed 3` in a comment is a row of docs/sources.md."""
-    known = set(re.findall(r"^\| seed (\d)", (ROOT / "docs" / "sources.md").read_text(encoding="utf-8"), re.MULTILINE))
+    """`seed 3` in a comment is a row of docs/explain/design-documents.md."""
+    known = set(
+        re.findall(
+            r"^\| seed (\d)",
+            (ROOT / "docs" / "explain" / "design-documents.md").read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+    )
     files = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
     cited = {number for path in files for number in re.findall(r"\bseed (\d)\b", path.read_text(encoding="utf-8"))}
 

@@ -13,7 +13,7 @@ from limnos.http.cloudevents import BATCH_BYTES_MAX, SECRET_PREFIX, batches_of, 
 from limnos.model.kinds import Kind
 from limnos.services.lookup.telling import Told
 
-PAGE = Path(__file__).parents[2] / "docs" / "events.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "change-feed.md"
 TOLD = Told(3, 7, 1, "move", Kind.TABLE, 9, None, ("main", "a.b", "t"), None, "ana", "r", 1_795_217_411_120)
 SECRET = base64.b64encode(b"k" * 32).decode()
 Check = Callable[[str, dict[str, str], bytes], bool]

@@ -1,4 +1,4 @@
-"""docs/backup.md, carried out: our commands, as they stand there, take a store away and bring it back, on both stores."""
+"""docs/guides/backup.md, carried out: our commands, as they stand there, take a store away and bring it back, on both stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.integration.live import LIMNOS
 from tests.nodes.process import Process
 from tests.nodes.wire import OWN, PREFIX, Wire, namespace_body, namespace_path
 
-PAGE = (Path(__file__).parents[2] / "docs" / "backup.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "backup.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    (\S.*)$", PAGE, flags=re.MULTILINE)
 ON_SQLITE = ["limnos server backup BACKUP", "limnos server restore BACKUP"]
 ON_POSTGRESQL = [

@@ -21,7 +21,7 @@ from limnos.client import Client
 from tests.integration.duck import attached
 from tests.integration.live import LIMNOS, LiveServer, serving
 
-PAGE = Path(__file__).parents[2] / "docs" / "connectors.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "connectors.md"
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "city", StringType(), required=False))
 ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", pa.string())])
 ROWS = pa.Table.from_pylist([{"id": 1, "city": "Oslo"}, {"id": 2, "city": "Rome"}], schema=ARROW)

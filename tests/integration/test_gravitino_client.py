@@ -277,8 +277,8 @@ def test_owners(seen: Seen) -> None:
 
 
 def test_the_page_on_lance_tables_runs(server: LiveServer, seen: Seen) -> None:
-    """What docs/lance.md shows of Gravitino's client names the table's place and its columns."""
-    page = (ROOT / "docs" / "lance.md").read_text(encoding="utf-8").partition("\n## Gravitino\n")[2]
+    """What docs/guides/lance.md shows of Gravitino's client names the table's place and its columns."""
+    page = (ROOT / "docs" / "guides" / "lance.md").read_text(encoding="utf-8").partition("\n## Gravitino\n")[2]
     block = page.partition("```python\n")[2].partition("```")[0].replace("ml:text", "grav:text")
     script = f"import sys\nuri = sys.argv[1]\n{block}"
     done = subprocess.run(

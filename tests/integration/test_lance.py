@@ -38,7 +38,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-PAGE = Path(__file__).parents[2] / "docs" / "lance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "lance.md"
 ROWS = pa.table(
     {
         "id": [1, 2, 3],
@@ -280,7 +280,7 @@ def test_rights_by_the_command_line(server: LiveServer, deep: list[str]) -> None
 
 
 def test_the_page_runs(server: LiveServer) -> None:
-    """What docs/lance.md shows in Python does what it says; what it shows of Spark and of Gravitino runs with their tests."""
+    """What docs/guides/lance.md shows in Python does what it says; what it shows of Spark and of Gravitino runs with their tests."""
     names: dict[str, object] = {"uri": server.uri, "token": server.token}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""docs/pipelines.md: its files can be read, its commands print what it says, its functions work."""
+"""docs/start/pipelines.md: its files can be read, its commands print what it says, its functions work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from limnos.cli.main import main
 from limnos.pipeline.file import load
 
-PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
+PAGE = Path(__file__).parents[2] / "docs" / "start" / "pipelines.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```\w+ file=(\S+)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL))
 CONSOLES = re.findall(r"^```console\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)

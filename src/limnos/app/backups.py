@@ -57,5 +57,7 @@ def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bo
 def _file_of(settings: Settings, instead: str) -> Path:
     database = database_of(settings)
     if "://" in database:
-        raise BadBackup(f"This store is on PostgreSQL: use its own tools, {instead}; docs/backup.md has the commands")
+        raise BadBackup(
+            f"This store is on PostgreSQL: use its own tools, {instead}; docs/guides/backup.md has the commands"
+        )
     return Path(database)

@@ -1,6 +1,6 @@
 """The call for transactions: several changes of one catalog, all of them or none, over the own API.
 
-May import this room. Operations are the server's own JSON: docs/transactions.md lists them.
+May import this room. Operations are the server's own JSON: docs/guides/transactions.md lists them.
 """
 
 from __future__ import annotations

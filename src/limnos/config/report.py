@@ -73,7 +73,7 @@ def variable(key: str) -> str:
 
 
 def reference() -> str:
-    """Render the tables of `docs/settings.md` (Markdown): one per section, made from the settings themselves."""
+    """Render the tables of `docs/reference/settings.md` (Markdown): one per section, made from the settings themselves."""
     return "\n".join(_reference_lines())
 
 

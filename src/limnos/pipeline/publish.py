@@ -1,6 +1,6 @@
 """What publishes a run: the operations of the one transaction that moves `main` of all its tables, or of none.
 
-Job: from the branches that a run wrote, pure, the JSON of docs/transactions.md. May import the standard library and this
+Job: from the branches that a run wrote, pure, the JSON of docs/guides/transactions.md. May import the standard library and this
 room's values. It must not know Spark, servers, nor who sends it. Each table asserts its identity, its schema and the snapshot from
 which the run began: an assertion knows no ancestry, so it is never refreshed; where it fails, the step runs again.
 """

@@ -1,4 +1,4 @@
-"""docs/expectations.md and docs/pipeline-sources.md: their pipelines can be read, their example comes to what they say."""
+"""docs/guides/expectations.md and docs/guides/pipeline-sources.md: their pipelines can be read, their example comes to what they say."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def declared(text: str, directory: Path) -> Pipeline:
     return read(text, file="page.yaml", directory=directory)
 
 
-@pytest.mark.parametrize("page,number", [("expectations.md", 1), ("pipeline-sources.md", 4)])
+@pytest.mark.parametrize("page,number", [("guides/expectations.md", 1), ("guides/pipeline-sources.md", 4)])
 def test_pipelines_of_the_page_are_read(page: str, number: int, tmp_path: Path) -> None:
     """Each YAML block is a whole pipeline without a mistake."""
-    for text in blocks("pipeline-sources.md", "python"):
+    for text in blocks("guides/pipeline-sources.md", "python"):
         (tmp_path / "weather.py").write_text(text)
     found = [declared(text, tmp_path) for text in blocks(page, "yaml")]
 
@@ -58,7 +58,7 @@ class TestExample:
 
     def test_example_of_expectations(self, here: SparkSession, corner: Parts, tmp_path: Path) -> None:
         """The rows of the page under its rules come to the findings that stand below."""
-        (data,), (text,) = (blocks("expectations.md", language) for language in ("csv", "yaml"))
+        (data,), (text,) = (blocks("guides/expectations.md", language) for language in ("csv", "yaml"))
         (tmp_path / "people.csv").write_text(data)
         pipeline = declared(text, tmp_path)
         (step,) = pipeline.steps
@@ -69,7 +69,7 @@ class TestExample:
         staged.rows.writeTo(table).create()
         findings = [*staged.findings, *table_findings(here, step, reads=lambda _: table, run_at=AT)]
 
-        assert "".join(f"{finding.message}\n" for finding in findings) == blocks("expectations.md", "text")[0]
+        assert "".join(f"{finding.message}\n" for finding in findings) == blocks("guides/expectations.md", "text")[0]
         assert not broken(findings)
         assert staged.quarantined is not None
         assert sorted(row.id for row in staged.quarantined.collect()) == [2, 4]
@@ -77,10 +77,10 @@ class TestExample:
 
     def test_functions_of_the_page(self, here: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The page's functions give the rows that its pipeline loads."""
-        (text,) = blocks("pipeline-sources.md", "python")
+        (text,) = blocks("guides/pipeline-sources.md", "python")
         (tmp_path / "weather.py").write_text(text)
         monkeypatch.syspath_prepend(str(tmp_path))
-        pipeline = next(one for one in (declared(text, tmp_path) for text in blocks("pipeline-sources.md", "yaml"))
+        pipeline = next(one for one in (declared(text, tmp_path) for text in blocks("guides/pipeline-sources.md", "yaml"))
                         if one.name == "weather")  # fmt: skip
 
         measured, days = (frame_of(here, source, parameters={"days": 2}) for source in pipeline.sources)

@@ -63,7 +63,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    """A server that knows of our credential as docs/running.md says."""
+    """A server that knows of our credential as docs/guides/run-pipelines.md says."""
     events = tmp_path_factory.mktemp("events")
     told = {
         "spark.eventLog.enabled": "true",

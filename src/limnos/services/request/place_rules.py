@@ -1,6 +1,6 @@
 """The rules of places: which two storage locations may lie at, above or below one another. Pure.
 
-May import `model` alone. `docs/places.md` has the rules as tables. They are symmetric: whether two places may be there together does not
+May import `model` alone. `docs/reference/storage-locations.md` has the rules as tables. They are symmetric: whether two places may be there together does not
 depend on which of them came first. Whoever brings a new place asks `judge` about every place that it would meet.
 """
 

@@ -1,4 +1,4 @@
-"""Columns of databases: SQLAlchemy's types and defaults to Gravitino's JSON and back (docs/connectors.md has the table).
+"""Columns of databases: SQLAlchemy's types and defaults to Gravitino's JSON and back (docs/guides/connectors.md has the table).
 
 May import SQLAlchemy, `formats` for typed JSON, and `model`. Pure. What Gravitino has no word for is told as `external` with the database's own
 spelling, and taken back by that name as long as it is one that the dialect knows: no text of a caller gets into a statement.

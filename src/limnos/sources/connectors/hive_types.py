@@ -1,4 +1,4 @@
-"""Types of Hive's columns: Gravitino's JSON types to Hive's words and back (docs/connectors.md has the table).
+"""Types of Hive's columns: Gravitino's JSON types to Hive's words and back (docs/guides/connectors.md has the table).
 
 May import `formats` for typed JSON, and `model`. Pure. What Gravitino has no word for is told as `external` with Hive's own spelling, and is not taken back.
 """

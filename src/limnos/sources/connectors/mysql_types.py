@@ -1,4 +1,4 @@
-"""Types and defaults of MySQL's and MariaDB's columns: Gravitino's JSON to their words and back (docs/connectors.md has the table).
+"""Types and defaults of MySQL's and MariaDB's columns: Gravitino's JSON to their words and back (docs/guides/connectors.md has the table).
 
 May import `formats` for typed JSON, and `model`. Pure. What Gravitino has no word for is told as `external` with the database's own spelling; of those some are taken
 back, by their names alone: no text of a caller gets into a statement.

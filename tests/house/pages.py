@@ -1,0 +1,68 @@
+"""The rules of the documentation as pure functions over a folder of Markdown: paths in, complaints out.
+
+test_pages.py applies them to docs/ and shows that each can fail. Knows nothing of pytest.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+SHELVES = ("start", "guides", "reference", "explain", "decisions")
+LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+def pages(docs: Path) -> list[Path]:
+    """Every Markdown page below the folder."""
+    return sorted(docs.rglob("*.md"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub spells them."""
+    headings = HEADING.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """The relative links of a page outside code blocks: the file that each names, and its anchor or an empty string."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    return [((page.parent / target).resolve() if target else page, anchor[1:]) for target, anchor in LINK.findall(text)]
+
+
+def dead_links(docs: Path) -> list[str]:
+    """Relative links that name no file, or a heading that the file does not have."""
+    return [
+        f"{page.relative_to(docs)}: {target.name}{'#' * bool(anchor)}{anchor}"
+        for page in pages(docs)
+        for target, anchor in links(page)
+        if not target.exists() or (anchor and anchor not in anchors(target))
+    ]
+
+
+def unreached(docs: Path) -> list[str]:
+    """Pages that no chain of links leads to from README.md of the folder."""
+    reached = {docs / "README.md"}
+    waiting = list(reached)
+    for page in waiting:  # grows while it is walked
+        found = {target for target, _ in links(page) if target.suffix == ".md" and target.exists()} - reached
+        reached |= found
+        waiting += sorted(target for target in found if target.is_relative_to(docs))
+    return [str(page.relative_to(docs)) for page in pages(docs) if page not in reached]
+
+
+def unlisted(docs: Path) -> list[str]:
+    """Pages of a shelf that README.md of the folder does not list; decisions have an index of their own."""
+    listed = {target for target, _ in links(docs / "README.md")}
+    shelved = [page for page in pages(docs) if page.parent.name != "decisions"]
+    return [str(page.relative_to(docs)) for page in shelved if page != docs / "README.md" and page not in listed]
+
+
+def misplaced(docs: Path) -> list[str]:
+    """Pages that lie on no shelf, except README.md and STATE.md."""
+    return [
+        str(page.relative_to(docs))
+        for page in pages(docs)
+        if page.parent.name not in SHELVES and page.name not in {"README.md", "STATE.md"}
+    ]

@@ -1,0 +1,64 @@
+"""Every page of docs/ lies on a shelf, is listed in docs/README.md, and its relative links lead somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.house import pages
+
+DOCS = Path(__file__).parents[2] / "docs"
+RULES = (pages.dead_links, pages.unreached, pages.unlisted, pages.misplaced)
+
+
+def folder(root: Path, **texts: str) -> Path:
+    """Make a folder of pages: a keyword `guides__a` is the file guides/a.md."""
+    for name, text in texts.items():
+        file = root.joinpath(*name.split("__")).with_suffix(".md")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return root.resolve()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_documentation_follows_the_rule(rule: Callable[[Path], list[str]]) -> None:
+    """No page of docs/ breaks the rule."""
+    complaints = rule(DOCS)
+
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_dead_link_is_seen(tmp_path: Path) -> None:
+    """A link to a missing file or heading is reported; links in code blocks and to other hosts are not."""
+    docs = folder(
+        tmp_path,
+        README="[a](guides/a.md) [b](guides/b.md) [far](https://example.com/x.md)\n\n```text\n[c](c.md)\n```\n",
+        guides__a="# A page\n\n[back](../README.md) [here](#a-page) [there](#b-page) [other](../README.md#c)\n",
+    )
+
+    assert pages.dead_links(docs) == ["README.md: b.md", "guides/a.md: a.md#b-page", "guides/a.md: README.md#c"]
+
+
+def test_dead_page_is_seen(tmp_path: Path) -> None:
+    """A page without a way to it is reported; one that another page links is reached, but not listed."""
+    docs = folder(
+        tmp_path,
+        README="[a](guides/a.md) [decisions](decisions/README.md)\n",
+        guides__a="[b](b.md)\n",
+        guides__b="# B\n",
+        guides__dead="[a](a.md)\n",
+        decisions__README="[one](0001-one.md)\n",
+        **{"decisions__0001-one": "# One\n"},
+    )
+
+    assert pages.unreached(docs) == ["guides/dead.md"]
+    assert pages.unlisted(docs) == ["guides/b.md", "guides/dead.md"]
+
+
+def test_page_on_no_shelf_is_seen(tmp_path: Path) -> None:
+    """A page beside the shelves is reported; README.md and STATE.md lie there."""
+    docs = folder(tmp_path, README="# Way in\n", STATE="# State\n", lance="# Lance\n", guides__lance="# Lance\n")
+
+    assert pages.misplaced(docs) == ["lance.md"]
