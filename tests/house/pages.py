@@ -12,6 +12,7 @@ SHELVES = ("start", "guides", "reference", "explain", "decisions")
 LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+RECORD = re.compile(r"# (\d{4}): (.+)\n\nStatus: (accepted|superseded by \d{4})[^\n]*\.\n")
 
 
 def pages(docs: Path) -> list[Path]:
@@ -66,3 +67,19 @@ def misplaced(docs: Path) -> list[str]:
         for page in pages(docs)
         if page.parent.name not in SHELVES and page.name not in {"README.md", "STATE.md"}
     ]
+
+
+def misnamed_records(folder: Path) -> list[str]:
+    """Decision records without `# NNNN: Title` and a status line, or in a file that is named otherwise."""
+    complaints = []
+    for file in sorted(folder.glob("[0-9]*.md")):
+        found = RECORD.match(file.read_text(encoding="utf-8"))
+        if found is None:
+            complaints.append(f"{file.name}: begins with `# NNNN: Title`, a blank line and `Status: accepted.`")
+        elif file.name != f"{found[1]}-{_slug(found[2])}.md":
+            complaints.append(f"{file.name}: {found[1]}-{_slug(found[2])}.md is the name by its title")
+    return complaints
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower().replace("'", "").replace("++", "pp")).strip("-")

@@ -62,3 +62,28 @@ def test_page_on_no_shelf_is_seen(tmp_path: Path) -> None:
     docs = folder(tmp_path, README="# Way in\n", STATE="# State\n", lance="# Lance\n", guides__lance="# Lance\n")
 
     assert pages.misplaced(docs) == ["lance.md"]
+
+
+def test_decision_records_are_named_by_their_titles() -> None:
+    """Each record begins with its number, title and status, and its file is named by them."""
+    complaints = pages.misnamed_records(DOCS / "decisions")
+
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_misnamed_record_is_seen(tmp_path: Path) -> None:
+    """A record under another title, and one without a status, are reported."""
+    docs = folder(
+        tmp_path,
+        **{
+            "0001-names-of-users": "# 0001: Names of users\n\nStatus: accepted.\n\nText.\n",
+            "0002-sqlpp-locks": "# 0002: SQL++ locks\n\nStatus: superseded by 0003.\n",
+            "0003-locks": "# 0003: Locks of SQL++\n\nStatus: accepted; 0002 explains why.\n",
+            "0004-views": "# 0004: Views\n\nText.\n",
+        },
+    )
+
+    assert [complaint.partition(":")[0] for complaint in pages.misnamed_records(docs)] == [
+        "0003-locks.md",
+        "0004-views.md",
+    ]

@@ -16,7 +16,7 @@ from limnos.http.iceberg.protocol import CATALOG_ROUTES
 from tests.http.driver import API, Node, grant
 from tests.http.iceberg import wire
 
-RECORD = Path(__file__).parents[3] / "docs" / "decisions" / "0006-when-403-when-404-iceberg.md"
+RECORD = Path(__file__).parents[3] / "docs" / "decisions" / "0006-403-and-404-over-iceberg-rest.md"
 USE = "use_catalog use_schema"
 CALLERS = {
     "stranger": None,
