@@ -53,7 +53,7 @@ test-spark: setup jars ## tests that need Spark, in one process
 lint: setup ## ruff, mypy --strict, calls in tests, import contracts, tidy
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy src/limnos tests/house scripts
+	$(BIN)/mypy src/limnos tests/house scripts examples/demo
 	$(BIN)/mypy --config-file tests/mypy.ini $(filter-out src scripts,$(CODE))
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -q -p no:xdist tests/house

@@ -14,8 +14,8 @@ from conformance.engines.checks import Lake
 from conformance.engines.driver import Place
 from conformance.engines.drivers.pyiceberg_driver import Engine as Witness
 from conformance.engines.page import PROGRAM
+from examples.demo.server import running_server
 from limnos.client import Client
-from limnos.pipeline.demo.server import running_server
 from tests.objects import BUCKET, Objects, authorized
 
 REMOTE = "far"

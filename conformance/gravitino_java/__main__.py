@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from conformance.gravitino_java.java_client import RELEASE, aged, told
-from limnos.pipeline.demo.server import running_server
+from examples.demo.server import running_server
 
 OUTPUT = Path(__file__).parents[2] / "conformance-out"
 

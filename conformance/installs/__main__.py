@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from conformance.installs.world import Place, Unmet, build_wheel, constraints
+from conformance.installs.world import ROOT, Place, Unmet, build_wheel, constraints
 from tests.adls import PLACE as ADLS
 from tests.adls import adls
 from tests.backends import postgres_server
@@ -221,8 +221,12 @@ def connect(place: Place, _stack: ExitStack) -> str:
 
 
 def demo(place: Place, _stack: ExitStack) -> str:
-    """The demonstration, from beginning to end."""
-    place.run("demo", "demo")
+    """The demonstration of the checkout, from beginning to end; the command says where it is."""
+    expect(place.run("demo", "demo", code=3), "make demo")
+    program = (
+        "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('examples.demo', run_name='__main__')"
+    )
+    place.python(program, str(ROOT), "demo")
     return "whole"
 
 

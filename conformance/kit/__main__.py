@@ -25,9 +25,9 @@ from bench.stores import STORES, Postgres
 from conformance.kit.jars import cache_directory, class_path
 from conformance.kit.junit import Outcome, as_json, as_text, complaints, parse_expectation, read_report
 from conformance.kit.reference import reference_server
+from examples.demo.server import running_server
 from limnos.client import Client
 from limnos.model.errors import BadRequest, LimnosError
-from limnos.pipeline.demo.server import running_server
 from limnos.spark.java import find_java
 
 VERSION = "1.11.0"

@@ -13,9 +13,9 @@ from pathlib import Path
 from lance_namespace import CreateNamespaceRequest
 
 from conformance.lance.stories import home_of
+from examples.demo.server import running_server
 from lance.namespace import RestNamespace
 from limnos.client import Client
-from limnos.pipeline.demo.server import running_server
 
 DEEPEST = 5
 _RIGHTS = ("use_catalog", "use_schema", "create_schema", "create_table", "modify_table", "select_table")

@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from examples.demo.server import running_server
 from limnos.client import Client
-from limnos.pipeline.demo.server import running_server
 
 RECALL_MIN = 0.9
 

@@ -202,6 +202,19 @@ def test_demo_runs_in_its_directory(run: Run, rooms: SimpleNamespace) -> None:
 
     assert done.code == 0
     assert rooms.given == [((Path("here"),), {})]
+    assert rooms.asked == [("examples.demo.run", "server,spark,demo")]
+
+
+def test_installed_package_says_where_the_demo_is(
+    run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`demo` of an installed package runs nothing and names the command of a checkout."""
+    monkeypatch.setattr(spark, "checkout_of", lambda _file: None)
+
+    done = run("demo", "here")
+
+    assert (done.code, rooms.given) == (3, [])
+    assert "make demo" in done.err
 
 
 def test_missing_library_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

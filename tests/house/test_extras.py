@@ -23,7 +23,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
     module: frozenset(extras.split())
     for module, extras in {
         "limnos": "", "limnos.pipeline": "pipelines", "limnos.pipeline.engine": "spark", "limnos.pipeline.run": "spark",
-        "limnos.pipeline.demo": "server spark demo", "limnos.engine": "spark", "limnos.spark": "spark", "limnos.spark.lance": "spark lance",
+        "limnos.engine": "spark", "limnos.spark": "spark", "limnos.spark.lance": "spark lance",
         "limnos.access": "server", "limnos.app": "server", "limnos.files": "server", "limnos.formats": "server", "limnos.http": "server",
         "limnos.services": "server", "limnos.sources": "server", "limnos.store": "server", "limnos.telemetry": "server",
         "limnos.view": "server", "limnos.model.proto": "server", "limnos.model.records": "server",

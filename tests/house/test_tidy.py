@@ -86,7 +86,6 @@ def test_banned_call_is_seen_however_imported(room: str, text: str) -> None:
     "path,text",
     [
         ("src/limnos/cli/a.py", "print(1)"),
-        ("src/limnos/pipeline/demo/a.py", "print(1)"),
         ("src/limnos/store/a.py", "import time\ntime.time()"),
         ("src/limnos/store/a.py", "self.print(1)"),
     ],

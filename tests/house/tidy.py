@@ -23,7 +23,7 @@ FOREIGN_PATH = re.compile(r"(?<![\w.$}*-])/(?:work|root|farm)/\w")
 METRIC = re.compile(r"limnos_[a-z0-9]+(?:_[a-z0-9]+)*")
 
 BANNED: Mapping[str, str] = {
-    "print": "write to the log (telemetry); only cli and the demo speak on the terminal",
+    "print": "write to the log (telemetry); only cli speaks on the terminal",
     "eval": "parse the text",
     "exec": "call a function",
     "os.system": "subprocess.run with a list of words",
@@ -134,7 +134,7 @@ def banned_call(source: Source) -> list[str]:
 
 def _banned_in(source: Source) -> dict[str, str]:
     rules = dict(BANNED)
-    if source.room in TERMINAL_ROOMS or "/demo" in source.path:
+    if source.room in TERMINAL_ROOMS:
         del rules["print"]
     if source.room in PURE_ROOMS:
         rules.update(CLOCK)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from examples.demo.data import EXAMPLE
 from limnos import pipeline
 from limnos.client import Client, DeniedError, NotFoundError
-from limnos.pipeline.demo.data import EXAMPLE
 
 if TYPE_CHECKING:
     from pathlib import Path

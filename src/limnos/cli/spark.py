@@ -1,6 +1,7 @@
 """`spark jars` and `demo`.
 
-May import `config`; Spark's room only when it is needed.
+May import `config` and where the checkout lies from `model`; Spark's room, and the demonstration of the checkout, only
+when a command needs them.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from limnos.cli.failures import StoppedError
 from limnos.cli.output import Format, format_of, show_done
 from limnos.cli.rooms import room
+from limnos.model.extras import checkout_of
 
 app = App(name="spark")
 
@@ -56,5 +59,13 @@ def demo(directory: Path = Path("demo-out"), /) -> int:
     directory
         Where the demonstration keeps everything; a second run there continues.
     """
-    run: Callable[[Path], int] = room("limnos.pipeline.demo.run", extra="server,spark,demo").main
+    checkout = checkout_of(Path(__file__))
+    if checkout is None:
+        raise StoppedError(
+            "the demonstration is no part of the installed package",
+            code="not-found",
+            hint="in a checkout of Limnos run 'make demo', or 'python -m examples.demo DIRECTORY' with the extras server,spark,demo",
+        )
+    sys.path.insert(0, str(checkout))
+    run: Callable[[Path], int] = room("examples.demo.run", extra="server,spark,demo").main
     return run(directory)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from pyiceberg.exceptions import NoSuchTableError
 
-from limnos.pipeline.demo.reader import TABLES, Reader, SeenInBetween
+from examples.demo.reader import TABLES, Reader, SeenInBetween
 
 
 class _Catalog:

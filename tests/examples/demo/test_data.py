@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.pipeline.demo.data import EXAMPLE, FIRST, LATE, Census, Source, deliver_late, lay_out, sources, take_census
+from examples.demo.data import EXAMPLE, FIRST, LATE, Census, Source, deliver_late, lay_out, sources, take_census
 from limnos.pipeline.file import load
 
 KEY = ("year", "month", "day", "carrier", "flight", "origin")

@@ -11,8 +11,8 @@ from lance_namespace.errors import PermissionDeniedError
 from lance_namespace_urllib3_client.models.query_table_request import QueryTableRequest
 from lance_namespace_urllib3_client.models.query_table_response import QueryTableResponse
 
-from limnos.pipeline.demo import search
-from limnos.pipeline.demo.access import Answer
+from examples.demo import search
+from examples.demo.access import Answer
 
 
 class Answering:

@@ -74,7 +74,7 @@ class Reader:
         try:
             while not self._stop.wait(_PAUSE_S):
                 self._pair()
-        except BaseException as error:  # noqa: BLE001 - told by whoever waits for the thread
+        except BaseException as error:
             self._failed = error
 
     def _pair(self) -> None:
@@ -88,7 +88,7 @@ class Reader:
             self.seen.unlike.append((first, second))
 
     def _rows(self, table: tuple[str, ...]) -> int:
-        from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415
+        from pyiceberg.exceptions import NoSuchTableError
 
         try:
             snapshot = self._catalog.load_table(table).current_snapshot()

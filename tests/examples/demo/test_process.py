@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.pipeline.demo import process
+from examples.demo import process
 
 
 def test_loopback_is_kept_from_proxies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from examples.demo.access import Answer, Door
 from limnos.client import ConflictError
 from limnos.model.errors import LimnosError
-from limnos.pipeline.demo.access import Answer, Door
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -71,8 +71,8 @@ def fill(spark: SparkSession, admin: Client) -> Filled:
 
 def _vectors(names: DataFrame) -> PipelineModel:
     """Learn which groups of letters are rare."""
-    from pyspark.ml import Pipeline  # noqa: PLC0415 - heavy
-    from pyspark.ml.feature import IDF, HashingTF, NGram, Normalizer, RegexTokenizer  # noqa: PLC0415
+    from pyspark.ml import Pipeline
+    from pyspark.ml.feature import IDF, HashingTF, NGram, Normalizer, RegexTokenizer
 
     return Pipeline(
         stages=[
@@ -86,8 +86,8 @@ def _vectors(names: DataFrame) -> PipelineModel:
 
 
 def _with_vectors(model: PipelineModel, names: DataFrame) -> DataFrame:
-    from pyspark.ml.functions import vector_to_array  # noqa: PLC0415 - heavy
-    from pyspark.sql.functions import col  # noqa: PLC0415
+    from pyspark.ml.functions import vector_to_array
+    from pyspark.sql.functions import col
 
     found = model.transform(names)
     return found.select(*names.columns, vector_to_array(col("even"), dtype="float32").alias("vector"))
@@ -101,7 +101,7 @@ def door(client: Client, sought: list[float]) -> Door:
 
 def _search(namespace: LanceNamespace, sought: list[float]) -> Answer:
     """Ask both ways; what is refused in one and not in the other is no answer. Raises SearchWrong."""
-    from lance_namespace.errors import PermissionDeniedError  # noqa: PLC0415 - in the extra
+    from lance_namespace.errors import PermissionDeniedError
 
     found: list[str] = []
     refused: list[str] = []
@@ -118,7 +118,7 @@ def _search(namespace: LanceNamespace, sought: list[float]) -> Answer:
 
 
 def _queries(sought: list[float]) -> tuple[QueryTableRequest, QueryTableRequest]:
-    from lance_namespace_urllib3_client.models.query_table_request import QueryTableRequest  # noqa: PLC0415 - in the extra
+    from lance_namespace_urllib3_client.models.query_table_request import QueryTableRequest
 
     asked = {"id": _PATH, "k": 1, "columns": {"column_names": ["name"]}}
     words = {"string_query": {"query": WORD, "columns": ["name"]}}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from limnos.pipeline.demo.access import Answer, Scene
-from limnos.pipeline.demo.graph import Edge
-from limnos.pipeline.demo.plots import AirlineDelays, HourlyDelays, airline_plot, hourly_plot
-from limnos.pipeline.demo.report import Commit, Delivery, Summary, TableLine, commands, print_report, render_page
-from limnos.spark.progress import Step
+from examples.demo.access import Answer, Scene
+from examples.demo.graph import Edge
+from examples.demo.plots import AirlineDelays, HourlyDelays, airline_plot, hourly_plot
+from examples.demo.progress import Step
+from examples.demo.report import Commit, Delivery, Summary, TableLine, commands, print_report, render_page
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

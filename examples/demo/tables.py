@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from examples.demo.data import Census
 from limnos.model.errors import LimnosError
-from limnos.pipeline.demo.data import Census
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.demo.data import Source
+    from examples.demo.data import Source
 
 RAW = "main.raw.nyc"
 DELAYS = "main.curated.nyc.delays"

@@ -10,7 +10,7 @@ import pytest
 from pyspark import SparkContext
 from rich.console import Console
 
-from limnos.spark.progress import StepProgress, TaskCounts, active_tasks
+from examples.demo.progress import StepProgress, TaskCounts, active_tasks
 
 
 def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from examples.demo import run
+from examples.demo.tables import CountsDiffer
 from limnos.model.errors import Unavailable
-from limnos.pipeline.demo import run
-from limnos.pipeline.demo.tables import CountsDiffer
 
 
 @pytest.mark.parametrize(

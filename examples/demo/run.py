@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
+from examples.demo import access, data, plots, process, search, tables
+from examples.demo.graph import Edge
+from examples.demo.progress import StepProgress
+from examples.demo.reader import Reader
+from examples.demo.report import Commit, Delivery, Summary, TableLine, print_report, write_page
+from examples.demo.server import running_server
 from limnos.client import Client, ClientError
 from limnos.model.errors import LimnosError
-from limnos.pipeline.demo import access, data, plots, process, search, tables
-from limnos.pipeline.demo.graph import Edge
-from limnos.pipeline.demo.reader import Reader
-from limnos.pipeline.demo.report import Commit, Delivery, Summary, TableLine, print_report, write_page
-from limnos.pipeline.demo.server import running_server
 from limnos.pipeline.project import Project, load
 from limnos.pipeline.run.ended import RunFailed
 from limnos.pipeline.run.shown import line_of
 from limnos.spark.jars import ensure_runtime
-from limnos.spark.progress import StepProgress
 from limnos.spark.session import session
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.demo.access import Scene
-    from limnos.pipeline.demo.data import Source
+    from examples.demo.access import Scene
+    from examples.demo.data import Source
     from limnos.pipeline.run.events import Event
 
 STEPS_TOTAL = 13
@@ -94,7 +94,7 @@ def main(directory: str | Path = "demo-out", *, console: Console | None = None) 
     except KeyboardInterrupt:
         console.print(_STOPPED)
         return 130
-    except (SystemExit, Exception) as error:  # noqa: BLE001 - Spark and PyIceberg raise what they like
+    except (SystemExit, Exception) as error:
         if stop.asked:
             console.print(_STOPPED)
             return process.TERMINATED

@@ -93,7 +93,7 @@ def iceberg_door(catalog: Catalog) -> Door:
 
 def connect(uri: str, *, metalake: str, token: str | None = None) -> Catalog:
     """A PyIceberg catalog for the token's user, else for `ana`, whom the server believes her name (`simple` authentication on loopback)."""
-    from pyiceberg.catalog.rest import RestCatalog  # noqa: PLC0415
+    from pyiceberg.catalog.rest import RestCatalog
 
     properties: dict[str, object] = {
         "uri": f"{uri}/iceberg",
@@ -109,7 +109,7 @@ def connect(uri: str, *, metalake: str, token: str | None = None) -> Catalog:
 
 def ask(catalog: Catalog) -> Answer:
     """Load the table and count the rows of its last day: the first request decides."""
-    from pyiceberg.exceptions import ForbiddenError  # noqa: PLC0415
+    from pyiceberg.exceptions import ForbiddenError
 
     try:
         table = catalog.load_table(_IDENTIFIER)

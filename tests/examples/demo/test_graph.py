@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from limnos.pipeline.demo.graph import Edge, columns, drawing
+from examples.demo.graph import Edge, columns, drawing
 
 EDGES = [
     Edge("a.csv", "raw.a", 5),

@@ -1,6 +1,6 @@
 """What the demo tells at its end: a short report on the terminal and one self-contained HTML page.
 
-Job: render a `Summary`. May import rich, the demo's values and drawing, and the steps' times of the `spark` room. It must not start or ask anything.
+Job: render a `Summary`. May import rich, the demo's values and drawing, and the steps' times. It must not start or ask anything.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from limnos.pipeline.demo.graph import drawing
+from examples.demo.graph import drawing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.console import Console
 
-    from limnos.pipeline.demo.access import Scene
-    from limnos.pipeline.demo.graph import Edge
+    from examples.demo.access import Scene
+    from examples.demo.graph import Edge
+    from examples.demo.progress import Step
     from limnos.pipeline.run.events import Event
-    from limnos.spark.progress import Step
 
 
 @dataclass(frozen=True, slots=True)

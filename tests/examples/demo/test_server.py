@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from examples.demo import server
 from limnos.model.errors import Unavailable
-from limnos.pipeline.demo import server
 
 GOOD = """
 import signal, sys, time

@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import ForbiddenError
 
-from limnos.pipeline.demo import access
+from examples.demo import access
 
 
 class Refusing:

@@ -68,7 +68,7 @@ def airline_plot(delays: AirlineDelays) -> bytes:
 
 
 def _figure() -> Figure:
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure
 
     return Figure(figsize=_SIZE_INCH, dpi=_DPI, layout="constrained")
 

@@ -1,4 +1,0 @@
-"""The demo: real flights through a Spark pipeline into governed tables, then access rules at work.
-
-Job: `limnos demo` and `make demo`. It starts servers as a user would and talks to them by their protocols only.
-"""
