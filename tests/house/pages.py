@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+LINES_MAX = {"STATE.md": 200}
 SHELVES = ("start", "guides", "reference", "explain", "decisions")
 LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -67,6 +68,12 @@ def misplaced(docs: Path) -> list[str]:
         for page in pages(docs)
         if page.parent.name not in SHELVES and page.name not in {"README.md", "STATE.md"}
     ]
+
+
+def long_pages(docs: Path) -> list[str]:
+    """Pages with a bound on their lines that are longer than it."""
+    counts = {name: (docs / name).read_text(encoding="utf-8").count("\n") for name in LINES_MAX}
+    return [f"{name}: {count} lines" for name, count in counts.items() if count > LINES_MAX[name]]
 
 
 def misnamed_records(folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from tests.house import pages
 
 DOCS = Path(__file__).parents[2] / "docs"
-RULES = (pages.dead_links, pages.unreached, pages.unlisted, pages.misplaced)
+RULES = (pages.dead_links, pages.unreached, pages.unlisted, pages.misplaced, pages.long_pages)
 
 
 def folder(root: Path, **texts: str) -> Path:
@@ -87,3 +87,12 @@ def test_misnamed_record_is_seen(tmp_path: Path) -> None:
         "0003-locks.md",
         "0004-views.md",
     ]
+
+
+def test_long_page_is_seen(tmp_path: Path) -> None:
+    """STATE.md may have 200 lines, and not one more."""
+    docs = folder(tmp_path, STATE="line\n" * 200)
+
+    assert pages.long_pages(docs) == []
+    folder(tmp_path, STATE="line\n" * 201)
+    assert pages.long_pages(docs) == ["STATE.md: 201 lines"]

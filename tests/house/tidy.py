@@ -118,7 +118,7 @@ def no_opening(source: Source) -> list[str]:
 def unfinished(source: Source) -> list[str]:
     """Nothing unfinished is kept in the source."""
     return [
-        f"{source.path}:{number} {hit[0]}: finish it, or write it into docs/STATE.md"
+        f"{source.path}:{number} {hit[0]}: finish it, or list it in docs/STATE.md"
         for number, line in enumerate(source.text.splitlines(), 1)
         if (hit := UNFINISHED.search(line))
     ]
