@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from limnos.model.decisions import Chain, Link
-from limnos.model.kinds import Kind
+from limnos.model.kinds import LEAVES, Kind
 from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.model.privileges import Privilege
 
@@ -20,9 +20,6 @@ INNER_CHAIN: Chain = (Link(INNER, Kind.NAMESPACE, "b"), *OUTER_CHAIN)
 TABLE_CHAIN: Chain = (Link(TARGET, Kind.TABLE, "t"), *INNER_CHAIN)
 
 CONTAINERS = {Kind.METALAKE: METALAKE_CHAIN, Kind.CATALOG: CATALOG_CHAIN, Kind.NAMESPACE: INNER_CHAIN}
-LEAVES = frozenset({
-    Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.TOPIC, Kind.MODEL, Kind.FUNCTION, Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET,
-})  # fmt: skip
 
 
 def chain_for(kind: Kind, target: int = TARGET) -> Chain:

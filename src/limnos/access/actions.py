@@ -10,10 +10,13 @@ from enum import StrEnum
 from typing import Self
 
 from limnos.model.errors import BadRequest
+from limnos.model.kind_table import kinds_with
 from limnos.model.kinds import APART, CONTAINERS, LEAVES, Kind
 from limnos.model.privileges import kind_word
 
 _SCOPES = (Kind.CATALOG, Kind.NAMESPACE)
+_PROTECTED = kinds_with(lambda row: row.protected)
+_OWNED = kinds_with(lambda row: row.owned)
 
 
 class Action(StrEnum):
@@ -157,13 +160,13 @@ class Action(StrEnum):
     ROLE_DROP = "role_drop", Kind.ROLE
     ROLE_ASSIGN = "role_assign", Kind.METALAKE, Kind.ROLE, Kind.USER, Kind.GROUP
 
-    PRIVILEGE_GRANT = "privilege_grant", *CONTAINERS, *LEAVES, Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE
-    RESTRICT = "restrict", Kind.NAMESPACE, Kind.TABLE
-    PROTECT = "protect", Kind.CATALOG, Kind.NAMESPACE, *LEAVES
-    UNPROTECT = "unprotect", Kind.CATALOG, Kind.NAMESPACE, *LEAVES
-    UNDROP = "undrop", Kind.NAMESPACE, *LEAVES
-    OWNER_LOAD = "owner_load", *CONTAINERS, *LEAVES, *APART
-    OWNER_SET = "owner_set", *CONTAINERS, *LEAVES, *APART
+    PRIVILEGE_GRANT = "privilege_grant", *CONTAINERS, *LEAVES, *(kind for kind in APART if kind.is_node)
+    RESTRICT = "restrict", *kinds_with(lambda row: row.restricted)
+    PROTECT = "protect", *_PROTECTED
+    UNPROTECT = "unprotect", *_PROTECTED
+    UNDROP = "undrop", *kinds_with(lambda row: row.trash)
+    OWNER_LOAD = "owner_load", *_OWNED
+    OWNER_SET = "owner_set", *_OWNED
     METADATA_LOAD = "metadata_load", *CONTAINERS, *LEAVES, Kind.COLUMN, *APART
     EXPLAIN_OTHERS = "explain_others", *CONTAINERS, *LEAVES, *APART, Kind.USER, Kind.GROUP
 
@@ -189,6 +192,15 @@ class Action(StrEnum):
     JOB_RUN = "job_run", Kind.JOB_TEMPLATE
     JOB_LOAD = "job_load", Kind.JOB
     JOB_CANCEL = "job_cancel", Kind.JOB
+
+
+def actions_named(verb: str, *kinds: Kind) -> dict[Kind, Action]:
+    """Return the action `<kind>_<verb>` of each kind that has one.
+
+    A kind without one is left out, so no rule covers it and everything about it is refused; the house test names it.
+    """
+    known = Action.__members__
+    return {kind: known[f"{kind.name}_{verb.upper()}"] for kind in kinds if f"{kind.name}_{verb.upper()}" in known}
 
 
 def require_kind(action: Action, kind: Kind) -> None:

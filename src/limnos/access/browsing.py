@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from limnos.access.actions import Action
+from limnos.access.actions import actions_named
 from limnos.access.policy import ITEMS, POLICY
 from limnos.access.rules import Allowed
 from limnos.model.kinds import LEAVES, Kind
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from limnos.view.keys import Key
     from limnos.view.view import View, Zone
 
-LISTED_IN_CATALOGS: Final = (Action.NAMESPACE_LIST, *(Action(f"{kind.word}_list") for kind in LEAVES))
+LISTED_IN_CATALOGS: Final = tuple(
+    action for action in actions_named("list", Kind.NAMESPACE, *LEAVES).values() if action in ITEMS
+)
 SHOWING: Final = tuple(
     sorted(
         {

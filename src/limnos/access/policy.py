@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from limnos.access.actions import Action
+from limnos.access.actions import Action, actions_named
 from limnos.access.rules import (
     AllOf,
     Allowed,
@@ -31,6 +31,7 @@ from limnos.access.rules import (
     ServiceAdmin,
     Undenied,
 )
+from limnos.model.kind_table import kinds_with
 from limnos.model.kinds import APART, LEAVES, Kind
 from limnos.model.privileges import Privilege
 
@@ -86,7 +87,9 @@ _CATALOG_LOAD: Final = AnyOf(_USE_CATALOG, _ABOVE)
 _CATALOG_OWNED: Final = _ABOVE
 _NAMESPACE_LOAD: Final = _namespace_load(_USE_SCHEMA)
 _NAMESPACE_OWNED: Final = AnyOf(AllOf(_USE_CATALOG, _NAMESPACE), _ABOVE)
-_TABLE, _VIEW, _FILESET, _TOPIC, _MODEL, _FUNCTION, _DATATYPE, _SYNONYM, _EXTERNAL = (owns(kind) for kind in LEAVES)
+_TABLE, _VIEW, _FILESET, _TOPIC = owns(Kind.TABLE), owns(Kind.VIEW), owns(Kind.FILESET), owns(Kind.TOPIC)
+_MODEL, _FUNCTION, _DATATYPE = owns(Kind.MODEL), owns(Kind.FUNCTION), owns(Kind.DATATYPE)
+_SYNONYM, _EXTERNAL = owns(Kind.SYNONYM), owns(Kind.EXTERNAL_DATASET)
 _SELECT, _MODIFY, _CREATE_TABLE = (
     Allowed(Privilege.SELECT_TABLE),
     Allowed(Privilege.MODIFY_TABLE),
@@ -240,6 +243,13 @@ _APART_RULES: Final[dict[Action, Rule]] = {
     Action.JOB_CANCEL: _JOB_OWNED,
 }
 
+
+def _rules(verb: str, *kinds: Kind) -> dict[Kind, Rule]:
+    """Return the rule of the action `<kind>_<verb>` for each kind that has one."""
+    rules = _LEAF | _APART_RULES
+    return {kind: rules[action] for kind, action in actions_named(verb, *kinds).items() if action in rules}
+
+
 # Reading what hangs on an object (owner, tags, policies, credentials) takes the right to load the object.
 _METADATA_LOAD: Final = ByKind(
     {
@@ -249,9 +259,8 @@ _METADATA_LOAD: Final = ByKind(
         Kind.COLUMN: _LEAF[Action.TABLE_LOAD],
         Kind.ROLE: _ROLE_LOAD,
         Kind.JOB: _JOB_OWNED,
-        **{kind: _LEAF[Action(f"{kind.word}_load")] for kind in LEAVES},
-        **{kind: _APART_RULES[Action(f"{kind.word}_load")] for kind in (Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE)},
-        **{kind: _APART_RULES[Action(f"{kind.word}_load")] for kind in (Kind.USER, Kind.GROUP)},
+        **_rules("load", *LEAVES),
+        **_rules("load", *(kind for kind in APART if kind.is_node), Kind.USER, Kind.GROUP),
     }
 )
 
@@ -273,23 +282,18 @@ _PRIVILEGE_GRANT: Final = AnyOf(
 )
 
 # To bring back what was dropped: the right to drop it, were it there, and to make such a thing where it goes.
-_UNDROP: Final = ByKind(
-    {Kind.NAMESPACE: _NAMESPACE_OWNED, **{kind: _LEAF[Action(f"{kind.word}_drop")] for kind in LEAVES}}
-)
+_UNDROP: Final = ByKind({Kind.NAMESPACE: _NAMESPACE_OWNED, **_rules("drop", *kinds_with(lambda row: row.trash))})
 
 # To protect something: the right to drop it. To end that: more than that, the ownership of something above it.
+_PROTECTED: Final = kinds_with(lambda row: row.protected)
 _PROTECT: Final = ByKind(
-    {
-        Kind.CATALOG: _CATALOG_OWNED,
-        Kind.NAMESPACE: _NAMESPACE_OWNED,
-        **{kind: _LEAF[Action(f"{kind.word}_drop")] for kind in LEAVES},
-    }
+    {Kind.CATALOG: _CATALOG_OWNED, Kind.NAMESPACE: _NAMESPACE_OWNED, **_rules("drop", *_PROTECTED)}
 )
 _UNPROTECT: Final = ByKind(
     {
+        **dict.fromkeys(_PROTECTED, _NAMESPACE_OWNED),
         Kind.CATALOG: _METALAKE,
         Kind.NAMESPACE: AnyOf(AllOf(_USE_CATALOG, OwnerAbove(frozenset({Kind.NAMESPACE}))), _ABOVE),
-        **dict.fromkeys(LEAVES, _NAMESPACE_OWNED),
     }
 )
 
@@ -331,12 +335,18 @@ SERVER_ACTIONS: Final = frozenset(
 )
 """Asked of the server: being a user of a metalake is neither needed nor of help."""
 
+
+def _items(verb: str, *kinds: Kind) -> dict[Action, Action]:
+    items = actions_named(verb, *kinds)
+    return {action: items[kind] for kind, action in actions_named("list", *kinds).items() if kind in items}
+
+
 ITEMS: Final[Mapping[Action, Action]] = MappingProxyType(
     {
         Action.CATALOG_LIST: Action.CATALOG_LOAD,
         Action.NAMESPACE_LIST: Action.NAMESPACE_SEE,
-        **{Action(f"{kind.word}_list"): Action(f"{kind.word}_see") for kind in LEAVES},
-        **{Action(f"{kind.word}_list"): Action(f"{kind.word}_load") for kind in (*APART, Kind.USER, Kind.GROUP)},
+        **_items("see", *LEAVES),
+        **_items("load", *APART, Kind.USER, Kind.GROUP),
     }
 )
 """For every list, the action that decides whether an item shows in it."""

@@ -13,7 +13,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.decisions import KIND_WORDS, Factor, display_names
-from limnos.model.kinds import Kind
+from limnos.model.kind_table import kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from limnos.model.principals import Subject
     from limnos.model.restrictions import Restriction
 
-RESTRICTED_KINDS: Final = (Kind.TABLE, Kind.NAMESPACE)
+RESTRICTED_KINDS: Final = kinds_with(lambda row: row.restricted)
 CLOSED: Final = frozenset(
     {
         Action.TABLE_LOAD, Action.TABLE_READ, Action.TABLE_ALTER, Action.TABLE_COMMIT, Action.TABLE_REPORTS, Action.TABLE_CHECK, Action.TABLE_DROP,

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from limnos.client.errors import ArgumentError
 from limnos.client.flow import segments
 from limnos.client.values import Parts
-from limnos.model.kinds import APART, SECURABLE, Kind
+from limnos.model.kind_table import kinds_with, row_of
+from limnos.model.kinds import APART, SECURABLE, Form
 from limnos.names import display, iceberg
 from limnos.names.fullname import FullName, render_quoted
 from limnos.names.logical import LogicalCodec
@@ -18,14 +19,16 @@ from limnos.names.logical import LogicalCodec
 API = "/api"
 OWN = "/api/limnos/v1"
 
-TYPES = {kind.word: "schema" if kind is Kind.NAMESPACE else kind.word for kind in SECURABLE}
+TYPES = {kind.word: row_of(kind).gravitino or kind.word for kind in SECURABLE}
 """Our word for a kind of object, and Gravitino's."""
 APART_WORDS = frozenset(kind.word for kind in APART)
 """Kinds that lie in the metalake beside the tree: one name is all of their path."""
 
 
-LEAVES = frozenset({"table", "view", "topic", "fileset", "model"})
-"""Kinds that lie in a namespace and hold nothing."""
+LEAVES = frozenset(
+    kind.word for kind in kinds_with(lambda row: row.cli and "path" in row.cli) if kind.form is Form.LEAF
+)
+"""Kinds that lie in a namespace and hold nothing, as far as the client spells paths of them."""
 
 
 def parts_of(path: str | Sequence[str], *, least: int = 1) -> Parts:

@@ -14,7 +14,8 @@ from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.flow import Flow, Resource, S, Scope, decode, request, verb
 from limnos.client.paths import metalake_url, parts_of
 from limnos.client.values import Json, Parts, SourceTable
-from limnos.model.kinds import FEDERATED, HELD, SOURCED
+from limnos.model.kind_table import HELD
+from limnos.model.kinds import FEDERATED, SOURCED
 
 
 class _Identifier(msgspec.Struct):

@@ -1,14 +1,13 @@
-"""Kinds of object: the one table that says what each is, with its stored number.
+"""Kinds of object: the stored number of each, where it lies and what form it has.
 
-May import nothing but the standard library. Numbers are stored: never change or reuse one. Whatever else has to know
-what a kind is (rules, lists, changes, full names) asks here, so that a new kind is a line of the table.
+May import nothing but the standard library. Numbers are stored: never change or reuse one. What rooms must know about a kind beyond
+that stands in its row of `kind_table`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, IntEnum
-from functools import cache
 from typing import Final, Self
 
 
@@ -112,14 +111,6 @@ SHARED_SPACE = "object"
 """The name space that everything below one parent shares in a Lance catalog."""
 TABLE_FORMATS: Final[Mapping[str, str]] = {ICEBERG_PROVIDER: "iceberg", GENERIC_PROVIDER: "lance"}
 """The format of the tables in a catalog of each provider; a node of kind TABLE says its own."""
-HELD: Final[Mapping[str, Kind]] = {
-    FILESET_PROVIDER: Kind.FILESET,
-    MODEL_PROVIDER: Kind.MODEL,
-    MESSAGING_PROVIDER: Kind.TOPIC,
-}
-"""What a catalog of each of the other providers holds, beside functions; its schemas do not nest."""
-
-
 SOURCED: Final[Mapping[str, str]] = {
     POSTGRESQL_PROVIDER: "RELATIONAL",
     MYSQL_PROVIDER: "RELATIONAL",
@@ -130,17 +121,3 @@ SOURCED: Final[Mapping[str, str]] = {
 """Providers whose catalogs show what an outside system has, with their type: what it has is no row of `node` until something hangs on it."""
 FEDERATED: Final = frozenset({REST_PROVIDER})
 """Those of them that show another Iceberg catalog: Iceberg's clients are served, and namespaces nest."""
-
-
-@cache
-def name_space_of(kind: Kind, provider: str = "") -> str:
-    """Return the set of names that a kind shares under one parent.
-
-    Iceberg catalogs: namespaces by themselves, tables with views and external datasets, the others by kind. A `lakehouse-generic` (Lance)
-    catalog has one for all, since Lance knows no two objects of one name under a namespace.
-    """
-    if kind.home is not Home.CATALOG:
-        return kind.word
-    if provider == GENERIC_PROVIDER:
-        return SHARED_SPACE
-    return "table" if kind in (Kind.VIEW, Kind.EXTERNAL_DATASET) else kind.word

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import Final
 
 from limnos.model.errors import IllegalPrivilege
-from limnos.model.kinds import CONTAINERS, LEAVES, Kind
+from limnos.model.kind_table import KIND_TABLE, row_of
+from limnos.model.kinds import CONTAINERS, LEAVES, Home, Kind
 
 
 class Privilege(IntEnum):
@@ -81,18 +82,12 @@ def _bindings() -> dict[Privilege, frozenset[Kind]]:
         p.CREATE_CATALOG: _METALAKE,
         p.USE_CATALOG: frozenset({Kind.METALAKE, Kind.CATALOG}),
         p.MANAGE_GRANTS: _CONTAINERS | frozenset(LEAVES),
-        p.APPLY_TAG: _METALAKE | {Kind.TAG},
-        p.APPLY_POLICY: _METALAKE | {Kind.POLICY},
-        p.USE_JOB_TEMPLATE: _METALAKE | {Kind.JOB_TEMPLATE},
     }
     creates = (p.CREATE_SCHEMA, p.USE_SCHEMA, p.CREATE_TABLE, p.CREATE_VIEW, p.CREATE_FILESET, p.CREATE_TOPIC)
     binds |= dict.fromkeys((*creates, p.REGISTER_MODEL, p.REGISTER_FUNCTION), _CONTAINERS)
-    binds |= dict.fromkeys((p.SELECT_TABLE, p.MODIFY_TABLE), _CONTAINERS | {Kind.TABLE})
-    binds |= dict.fromkeys((p.SELECT_VIEW,), _CONTAINERS | {Kind.VIEW})
-    binds |= dict.fromkeys((p.READ_FILESET, p.WRITE_FILESET), _CONTAINERS | {Kind.FILESET})
-    binds |= dict.fromkeys((p.CONSUME_TOPIC, p.PRODUCE_TOPIC), _CONTAINERS | {Kind.TOPIC})
-    binds |= dict.fromkeys((p.USE_MODEL, p.LINK_MODEL_VERSION), _CONTAINERS | {Kind.MODEL})
-    binds |= dict.fromkeys((p.EXECUTE_FUNCTION, p.MODIFY_FUNCTION), _CONTAINERS | {Kind.FUNCTION})
+    for kind, row in KIND_TABLE.items():
+        above = _METALAKE if kind.home is Home.METALAKE else _CONTAINERS
+        binds |= dict.fromkeys((p[word.upper()] for word in row.privileges or ()), above | {kind})
     whole = (p.MANAGE_USERS, p.MANAGE_GROUPS, p.CREATE_ROLE, p.CREATE_TAG, p.CREATE_POLICY)
     binds |= dict.fromkeys((*whole, p.REGISTER_JOB_TEMPLATE, p.RUN_JOB), _METALAKE)
     return binds
@@ -169,7 +164,7 @@ def check_conditions(entries: Iterable[tuple[Privilege, Condition]], name: str) 
 
 def kind_word(kind: Kind) -> str:
     """The word that Gravitino's users know for a kind, in capitals: a namespace is a SCHEMA."""
-    return "SCHEMA" if kind is Kind.NAMESPACE else kind.name
+    return (row_of(kind).gravitino or kind.word).upper()
 
 
 def shown(text: str) -> str:

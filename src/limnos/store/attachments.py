@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.model.attachments import Attachment
+from limnos.model.kind_table import kinds_with
 from limnos.model.kinds import Kind
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.changes import ChangeDraft
@@ -71,7 +72,7 @@ def _of(kind: Kind) -> _Statements:
     )
 
 
-_OF: Final[Mapping[Kind, _Statements]] = {kind: _of(kind) for kind in (Kind.TAG, Kind.POLICY)}
+_OF: Final[Mapping[Kind, _Statements]] = {kind: _of(kind) for kind in kinds_with(lambda row: row.attached_as)}
 """The kinds that are attached to objects."""
 ATTACH_COLUMN = Sql(
     "INSERT INTO column_attachment (object_id, field_id, attached_id, kind) VALUES (:object, :field, :attached, :kind)"

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from limnos.formats.exchange import messages
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotEmpty, NotFound
-from limnos.model.kinds import ROOT_ID, SHARED_SPACE, Kind, name_space_of
+from limnos.model.kind_table import name_space_of
+from limnos.model.kinds import ROOT_ID, SHARED_SPACE, Kind
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
 from limnos.store.pairs import KEY_BYTES_MAX
 

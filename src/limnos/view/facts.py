@@ -6,8 +6,8 @@ made in `keys`: each begins with the fact's kind, so that one dictionary, one bu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
 
 from limnos.model.entities import Change, Document, Listing, Node, OwnedPart
 from limnos.model.kinds import ROOT_ID, Kind
@@ -139,14 +139,7 @@ def touched(change: Change) -> list[Key]:
     kind = change.kind
     if kind.is_node:
         return _touched_by_node(change)
-    if kind is Kind.TOKEN:
-        return [token_key(change.node_id), tokens_key(change.user_name), tokens_key(None)]
-    if kind is Kind.JOB:
-        return [owner_key(change.node_id)]
-    if kind is Kind.ROLE:
-        own: list[Key] = [owner_key(change.node_id), all_roles_key(change.zone)]
-        return own if change.operation == "own" else _touched_by_role(change)
-    return _touched_by_principal(change)
+    return TOUCHED[kind](change)
 
 
 def _touched_by_node(change: Change) -> list[Key]:
@@ -170,7 +163,17 @@ def _touched_by_node(change: Change) -> list[Key]:
     return keys
 
 
+def _touched_by_token(change: Change) -> list[Key]:
+    return [token_key(change.node_id), tokens_key(change.user_name), tokens_key(None)]
+
+
+def _touched_by_job(change: Change) -> list[Key]:
+    return [owner_key(change.node_id)]
+
+
 def _touched_by_role(change: Change) -> list[Key]:
+    if change.operation == "own":
+        return [owner_key(change.node_id), all_roles_key(change.zone)]
     metalake_id, name = change.metalake_id, change.only_name
     keys: list[Key] = [rules_key(change.node_id), all_roles_key(metalake_id), owner_key(change.node_id)]
     if name is not None:
@@ -195,6 +198,16 @@ def _touched_by_principal(change: Change) -> list[Key]:
     if change.operation == "drop":
         keys += (roles_key(user_id), groups_key(user_id), members_key(user_id), holders_key(metalake_id, kind))
     return keys
+
+
+TOUCHED: Final[Mapping[Kind, Callable[[Change], list[Key]]]] = {
+    Kind.TOKEN: _touched_by_token,
+    Kind.JOB: _touched_by_job,
+    Kind.ROLE: _touched_by_role,
+    Kind.USER: _touched_by_principal,
+    Kind.GROUP: _touched_by_principal,
+}
+"""Keys that a change of an object touches, for each kind without a row of `node`."""
 
 
 WIDE = frozenset({"roles on", "roles", "groups", "members", "rules part"})

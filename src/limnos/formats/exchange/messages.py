@@ -14,6 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from limnos.formats.iceberg.read_restrictions import action_checked
 from limnos.formats.iceberg.row_filters import filter_kept
 from limnos.model.errors import BadRequest
+from limnos.model.kind_table import KIND_TABLE
 from limnos.model.kinds import Kind
 from limnos.model.proto.limnos.v1 import export_pb2, records_pb2, schema_pb2
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
@@ -39,10 +40,9 @@ if TYPE_CHECKING:
     from limnos.model.statistics import Statistic
     from limnos.model.versions import ModelVersion
 
+_ENTITY = "entity."
 RESTS: Final[Mapping[Kind, str]] = {
-    Kind.VIEW: "view", Kind.FILESET: "fileset", Kind.TOPIC: "topic", Kind.MODEL: "model", Kind.TAG: "tag", Kind.POLICY: "policy",
-    Kind.JOB_TEMPLATE: "job_template",
-    **dict.fromkeys((Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET, Kind.FUNCTION), "declared"),
+    kind: row.export.removeprefix(_ENTITY) for kind, row in KIND_TABLE.items() if row.export and row.export.startswith(_ENTITY)
 }  # fmt: skip
 """Under which field an entity of each kind has the rest of what is stored of it."""
 
@@ -117,9 +117,7 @@ def catalog(node: Node, *, properties: Mapping[str, str], masked: Sequence[str],
 
 def node_record(node: Node, document: Document | None) -> ExportRecord:
     """Whatever lies in a catalog, or beside the catalogs."""
-    if node.kind is Kind.NAMESPACE:
-        return _namespace(node)
-    found = _table(node, document) if node.kind is Kind.TABLE else _entity(node)
+    found = EXPORTERS[node.kind](node, document)
     if document is not None:
         found.pointer.CopyFrom(
             export_pb2.Pointer(
@@ -129,7 +127,7 @@ def node_record(node: Node, document: Document | None) -> ExportRecord:
     return found
 
 
-def _namespace(node: Node) -> ExportRecord:
+def _namespace(node: Node, _: Document | None) -> ExportRecord:
     record = cast("NamespaceRecord", node.record)
     message = schema_pb2.Namespace(
         id=node.id, catalog_id=node.zone, parent_id=_parent(node), name=node.name, comment=record.comment,
@@ -151,13 +149,21 @@ def _table(node: Node, document: Document | None) -> ExportRecord:
     return ExportRecord(table=message, beyond=beyond)
 
 
-def _entity(node: Node) -> ExportRecord:
+def _entity(node: Node, _: Document | None) -> ExportRecord:
     message = export_pb2.Entity(
         id=node.id, parent_id=node.parent_id, catalog_id=0 if node.kind.home.value == "metalake" else node.zone,
         kind=node.kind.word, name=node.name, format=node.format, audit_info=_audit(node), version=version(),
     )  # fmt: skip
     getattr(message, RESTS[node.kind]).MergeFromString(encode(node.record))
     return ExportRecord(entity=message)
+
+
+EXPORTERS: Final[Mapping[Kind, Callable[[Node, Document | None], ExportRecord]]] = {
+    Kind.NAMESPACE: _namespace,
+    Kind.TABLE: _table,
+    **dict.fromkeys(RESTS, _entity),
+}
+"""What makes the record of an object in or beside a catalog, for each kind of node below the metalake."""
 
 
 def _parent(node: Node) -> int | None:

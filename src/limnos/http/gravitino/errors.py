@@ -10,17 +10,14 @@ from limnos.http.refusals import hidden_metalake, told_decision
 from limnos.http.response import Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
+from limnos.model.kind_table import KIND_TABLE
 from limnos.names.errors import InvalidName, Reason
 
 SUBJECT = "subject"
 """Where the context of an error holds "Failed to operate …"."""
 
-_WORDS = {
-    "metalake": "Metalake", "catalog": "Catalog", "namespace": "Schema", "table": "Table", "view": "View",
-    "fileset": "Fileset", "topic": "Topic", "model": "Model", "function": "Function", "user": "User",
-    "group": "Group", "role": "Role", "tag": "Tag", "policy": "Policy", "job_template": "JobTemplate",
-    "job": "Job", "object": "MetadataObject", "model_version": "ModelVersion", "model_version_uri": "ModelVersionURIName",
-    "location_name": "LocationName",
+_WORDS = {kind.word: row.gravitino_error for kind, row in KIND_TABLE.items() if row.gravitino_error} | {
+    "object": "MetadataObject", "model_version": "ModelVersion", "model_version_uri": "ModelVersionURIName", "location_name": "LocationName",
 }  # fmt: skip
 """Our kind of object, and the word in Gravitino's exception names."""
 

@@ -16,7 +16,8 @@ import msgspec
 from limnos.formats.exchange.messages import millis, terms_of
 from limnos.formats.lance_manifests import SCHEMES, check_branch, is_staged_name
 from limnos.model.errors import BadRequest
-from limnos.model.kinds import HELD, ROOT_ID, TABLE_FORMATS, Home, Kind, name_space_of
+from limnos.model.kind_table import HELD, is_in_any_catalog, kinds_with, name_space_of
+from limnos.model.kinds import APART, ICEBERG_PROVIDER, ROOT_ID, TABLE_FORMATS, Home, Kind
 from limnos.model.places import PlaceKind
 from limnos.model.privileges import check_binding, parse_privilege
 from limnos.model.records import CatalogRecord, FilesetRecord, MetalakeRecord, RoleRecord, ViewRecord, encode
@@ -56,8 +57,8 @@ _LINKS: Final[Mapping[str, tuple[Sql, Kind | None, tuple[Kind, ...]]]] = {
 _ATTACHED: Final = {"tagged": (imports.TAGGED, Kind.TAG), "policed": (imports.POLICED, Kind.POLICY)}
 """For each kind of link that attaches something, the statement for objects, and what is attached."""
 FIELD_ID_MAX: Final = 2**31 - 1
-_METALAKE_ONLY: Final = (Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE)
-_IN_ICEBERG: Final = (Kind.VIEW, Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET)
+_METALAKE_ONLY: Final = tuple(kind for kind in APART if kind.is_node)
+_IN_ICEBERG: Final = kinds_with(lambda row: row.catalogs == (ICEBERG_PROVIDER,))
 
 
 def defined_id(record: ExportRecord) -> int | None:
@@ -510,7 +511,7 @@ def _field_id(sent: int) -> int:
 def _check_held(kind: Kind, above: Ref) -> None:
     """Refuse what a catalog of another type holds. Raises BadRequest."""
     wanted = HELD.get(above.provider)
-    fits = kind is Kind.FUNCTION or (
+    fits = is_in_any_catalog(kind) or (
         wanted is kind if above.provider in HELD or kind in HELD.values() else kind in _IN_ICEBERG
     )
     if not fits:

@@ -14,7 +14,8 @@ from limnos.access.actions import Action
 from limnos.model.decisions import Link
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, IllegalObject, NotFound
-from limnos.model.kinds import LEAVES, Kind
+from limnos.model.kind_table import KIND_TABLE, kinds_with
+from limnos.model.kinds import Form, Kind
 from limnos.services.federation.shadows import seen, shadowed
 from limnos.services.lookup.apart import apart_load
 from limnos.services.lookup.columns import column_require, field_ids
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     from limnos.services.request.scene import Scene
     from limnos.store.tx import Tx
 
-HOLDERS: Final = (Kind.CATALOG, Kind.NAMESPACE, *LEAVES, Kind.COLUMN)
+HOLDERS: Final = tuple(sorted(kinds_with(lambda row: row.attachable), key=lambda kind: kind.form is Form.PART))
 """What something may be attached to."""
-PLURAL: Final = {Kind.TAG: "tags", Kind.POLICY: "policies"}
+PLURAL: Final = {kind: row.attached_as for kind, row in KIND_TABLE.items() if row.attached_as}
 NAMES_MAX: Final = 1_000
 """How many one request may attach or detach."""
 

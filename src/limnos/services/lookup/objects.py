@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.decisions import Link
 from limnos.model.errors import BadRequest, NotFound, Unsupported
+from limnos.model.kind_table import row_of
 from limnos.model.kinds import LEAVES, SECURABLE, Form, Home, Kind
 from limnos.model.records import NODE_RECORDS
 from limnos.names import fullname
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from limnos.services.request.defaults import Defaults
     from limnos.services.request.scene import Found, Scene
 
-_WORDS = {kind.word: kind for kind in SECURABLE} | {"schema": Kind.NAMESPACE}
+_WORDS = {word: kind for kind in SECURABLE for word in (kind.word, row_of(kind).gravitino or kind.word)}
 
 
 class Target(NamedTuple):

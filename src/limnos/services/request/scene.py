@@ -16,7 +16,8 @@ from limnos.access.subjects import principal_of, subject_of
 from limnos.model.decisions import Decision, Link
 from limnos.model.entities import Document, Node, Principal, RoleEntity
 from limnos.model.errors import Forbidden, NotFound, NotInUse, Unauthenticated
-from limnos.model.kinds import ROOT_ID, SHARED_SPACE, Form, Home, Kind, name_space_of
+from limnos.model.kind_table import name_space_of
+from limnos.model.kinds import ROOT_ID, SHARED_SPACE, Form, Home, Kind
 from limnos.model.permits import Permit
 from limnos.model.principals import Subject
 from limnos.names.iceberg import render

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.model.decisions import Link
 from limnos.model.errors import BadRequest, NotFound, Unsupported
-from limnos.model.kinds import FEDERATED, HELD, SOURCED, TABLE_FORMATS, Kind
+from limnos.model.kind_table import HELD, is_in_any_catalog
+from limnos.model.kinds import FEDERATED, SOURCED, TABLE_FORMATS, Kind
 from limnos.names.iceberg import render
 from limnos.services.request.places import DIRECTORY
 
@@ -95,7 +96,7 @@ def _elsewhere(scene: Scene) -> Elsewhere:
 
 def holds(scene: Scene, kind: Kind) -> bool:
     """Say whether the scene's catalog is one for filesets, models or topics, as the kind is; functions are in any."""
-    return kind is Kind.FUNCTION or HELD.get(scene.catalog_record.provider) is kind
+    return is_in_any_catalog(kind) or HELD.get(scene.catalog_record.provider) is kind
 
 
 def require_held(scene: Scene, kind: Kind) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, InUse, NotFound
+from limnos.model.kind_table import KIND_TABLE
 from limnos.model.kinds import Kind
 from limnos.model.records import DeclaredRecord, TableRecord, ViewRecord
 from limnos.names.display import render as shown
@@ -46,10 +47,7 @@ if TYPE_CHECKING:
 
 MADE_HERE: Final = "sqlpp"
 """The property of a view's record that says who made it."""
-WORDS: Final = {
-    Kind.DATATYPE: "type", Kind.SYNONYM: "synonym", Kind.EXTERNAL_DATASET: "dataset", Kind.TABLE: "dataset",
-    Kind.VIEW: "view", Kind.FUNCTION: "function",
-}  # fmt: skip
+WORDS: Final = {kind: row.sqlpp for kind, row in KIND_TABLE.items() if row.sqlpp}
 """What SQL++ calls each kind."""
 
 

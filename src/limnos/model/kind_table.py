@@ -1,0 +1,306 @@
+"""The table of kinds: one row per kind of object, with everything that more than one room must know about the kind.
+
+May import `kinds` and `places`. Rooms derive their sets and dictionaries from the rows. Where an aspect needs a function, the room
+keeps a dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A row says `no(reason)` for an aspect that the
+kind does not have; a missing row, a missing aspect and a missing reason fail that test by the name of the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Final, Literal, NamedTuple
+
+from limnos.model.kinds import (
+    FILESET_PROVIDER,
+    GENERIC_PROVIDER,
+    ICEBERG_PROVIDER,
+    MESSAGING_PROVIDER,
+    MODEL_PROVIDER,
+    SHARED_SPACE,
+    TABLE_FORMATS,
+    Home,
+    Kind,
+)
+from limnos.model.places import PlaceKind
+
+
+class Exclusion:
+    """A kind does not have an aspect, for a reason. False where a truth value is asked for."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+
+def no(reason: str) -> Exclusion:
+    """Exclude an aspect from a kind; `reason` says why a reader need not look for it."""
+    return Exclusion(reason)
+
+
+UNSAID: Final = no("")
+"""The row says nothing about an aspect. No row may: the house test names it."""
+ANY_CATALOG: Final = "*"
+"""Stands for catalogs of every provider."""
+
+Words = tuple[str, ...]
+Yes = Literal[True]
+
+
+class KindRow(NamedTuple):
+    """What the rooms must know about one kind."""
+
+    gravitino: str | Exclusion = UNSAID
+    """Type of Gravitino's MetadataObject, as it stands in addresses and bodies."""
+    gravitino_error: str | Exclusion = UNSAID
+    """Noun in the names of Gravitino's exceptions: `Schema` in `NoSuchSchemaException`."""
+    sqlpp: str | Exclusion = UNSAID
+    """Noun of SQL++ for the objects of one dataverse."""
+    name_space: str | Exclusion = UNSAID
+    """Objects under one parent need different names if their kinds have the same name space."""
+    catalogs: Words | Exclusion = UNSAID
+    """Providers of the catalogs that hold such objects in their namespaces; `ANY_CATALOG` for all."""
+    verbs: Words | Exclusion = UNSAID
+    """Actions that shared code composes as `<kind>_<verb>`, each with a rule in the policy: see `VERBS`."""
+    privileges: Words | Exclusion = UNSAID
+    """Privileges that can be granted on an object of the kind, beside those on everything above it."""
+    owned: Yes | Exclusion = UNSAID
+    """An object has an owner, who can be another one."""
+    attachable: Yes | Exclusion = UNSAID
+    """An object takes tags and policies."""
+    attached_as: str | Exclusion = UNSAID
+    """Plural of what is attached to other objects."""
+    protected: Yes | Exclusion = UNSAID
+    """An object can be protected against drops."""
+    restricted: Yes | Exclusion = UNSAID
+    """A read restriction can be set on an object."""
+    trash: Yes | Exclusion = UNSAID
+    """A dropped object lies in the trash of its catalog and can be restored."""
+    export: str | Exclusion = UNSAID
+    """Field of the export's record, and for an entity the field with the rest of it: `entity.view`."""
+    feed: Literal["told", "internal"] | Exclusion = UNSAID
+    """Who reads its changes: also users who may load the object (`told`), or only nodes (`internal`)."""
+    transactions: Words | Exclusion = UNSAID
+    """Operations on the kind in a transaction of several operations."""
+    places: tuple[PlaceKind, ...] | Exclusion = UNSAID
+    """What its storage locations are used for."""
+    placeholder: Yes | Exclusion = UNSAID
+    """A node can stand for an object of another system."""
+    lineage: Yes | Exclusion = UNSAID
+    """An object is a dataset of lineage events."""
+    cli: Words | Exclusion = UNSAID
+    """Parts of the command line that know the kind: see `CLI_PARTS`."""
+
+
+VERBS: Final = ("list", "see", "create", "load", "alter", "drop", "apply")
+"""Verbs of actions that shared code composes with a kind's word."""
+CLI_PARTS: Final = ("path", "owner", "explain", "drop", "describe")
+"""`path`: the flag `--kind` of commands that take a path, and the client's spelling of it; the others are commands."""
+
+_CONTAINER_VERBS = ("list", "create", "load", "alter", "drop")
+_LEAF_VERBS = ("list", "see", "create", "load", "alter", "drop")
+_DECLARED_VERBS = ("list", "see", "create", "load", "drop")
+_NO_TREE = no("it lies in no namespace")
+_NO_FILES = no("it has no files of its own")
+_NO_SQLPP = no("SQL++ has no statement for it")
+_NOT_ATTACHED = no("only tags and policies are attached to other objects")
+_NOT_IN_TRANSACTIONS = no("transactions change tables, views, namespaces and runs only")
+_NOT_RESTRICTED = no("read restrictions are about rows and columns of tables")
+_NOT_MIRRORED = no("connectors show schemas, tables, views and topics only")
+_NO_DATASET = no("lineage events name tables and views")
+_NO_PROTECTION = no("protection is for catalogs and what lies in them")
+_NO_TRASH = no("the trash belongs to a catalog")
+_NO_TAGS = no("tags and policies are for catalogs and what lies in them")
+_ABOVE_ONLY = no("its privileges are granted on the metalake")
+_NO_DATA_ABOVE = no("privileges on containers are listed with the objects that they are about")
+
+KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
+    Kind.METALAKE: KindRow(
+        gravitino="metalake", gravitino_error="Metalake", sqlpp=_NO_SQLPP, name_space="metalake", catalogs=_NO_TREE,
+        verbs=("create", "load", "alter", "drop"), privileges=_NO_DATA_ABOVE, owned=True, attachable=_NO_TAGS, attached_as=_NOT_ATTACHED,
+        protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="metalake", feed="told", transactions=_NOT_IN_TRANSACTIONS,
+        places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain", "drop", "describe"),
+    ),
+    Kind.CATALOG: KindRow(
+        gravitino="catalog", gravitino_error="Catalog", sqlpp=_NO_SQLPP, name_space="catalog", catalogs=_NO_TREE,
+        verbs=_CONTAINER_VERBS, privileges=_NO_DATA_ABOVE, owned=True, attachable=True, attached_as=_NOT_ATTACHED,
+        protected=True, restricted=_NOT_RESTRICTED, trash=no("a catalog must be empty or is dropped with everything in it"),
+        export="catalog", feed="told", transactions=_NOT_IN_TRANSACTIONS,
+        places=(PlaceKind.LANCE_DIRECTORY, PlaceKind.WAREHOUSE, PlaceKind.ALLOWED_LOCATION, PlaceKind.RESTRICTED_READS),
+        placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain", "drop", "describe"),
+    ),
+    Kind.NAMESPACE: KindRow(
+        gravitino="schema", gravitino_error="Schema", sqlpp=no("a dataverse is not an object of a dataverse"), name_space="namespace",
+        catalogs=(ANY_CATALOG,), verbs=_LEAF_VERBS, privileges=_NO_DATA_ABOVE, owned=True, attachable=True, attached_as=_NOT_ATTACHED,
+        protected=True, restricted=True, trash=True, export="namespace", feed="told",
+        transactions=("create-namespace", "drop-namespace", "move-namespace"), places=_NO_FILES, placeholder=True, lineage=_NO_DATASET,
+        cli=("path", "owner", "explain", "drop", "describe"),
+    ),
+    Kind.TABLE: KindRow(
+        gravitino="table", gravitino_error="Table", sqlpp="dataset", name_space="table", catalogs=(ICEBERG_PROVIDER, GENERIC_PROVIDER),
+        verbs=_LEAF_VERBS, privileges=("select_table", "modify_table"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
+        protected=True, restricted=True, trash=True, export="table", feed="told",
+        transactions=("create-table", "commit-table", "drop-table", "move-table"),
+        places=(PlaceKind.TABLE, PlaceKind.DATA_PATH, PlaceKind.LANCE_TABLE, PlaceKind.STAGED_TABLE), placeholder=True, lineage=True,
+        cli=("path", "owner", "explain", "drop", "describe"),
+    ),
+    Kind.VIEW: KindRow(
+        gravitino="view", gravitino_error="View", sqlpp="view", name_space="table", catalogs=(ICEBERG_PROVIDER,),
+        verbs=_LEAF_VERBS, privileges=("select_view",), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
+        protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.view", feed="told",
+        transactions=("create-view", "commit-view", "drop-view", "move-view"), places=(PlaceKind.VIEW,), placeholder=True, lineage=True,
+        cli=("path", "owner", "explain", "drop", "describe"),
+    ),
+    Kind.FILESET: KindRow(
+        gravitino="fileset", gravitino_error="Fileset", sqlpp=_NO_SQLPP, name_space="fileset", catalogs=(FILESET_PROVIDER,),
+        verbs=_LEAF_VERBS, privileges=("read_fileset", "write_fileset"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
+        protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.fileset", feed="told", transactions=_NOT_IN_TRANSACTIONS,
+        places=(PlaceKind.FILESET, PlaceKind.EXTERNAL_FILESET), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        cli=("path", "drop", "describe"),
+    ),
+    Kind.TOPIC: KindRow(
+        gravitino="topic", gravitino_error="Topic", sqlpp=_NO_SQLPP, name_space="topic", catalogs=(MESSAGING_PROVIDER,),
+        verbs=_LEAF_VERBS, privileges=("consume_topic", "produce_topic"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
+        protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.topic", feed="told", transactions=_NOT_IN_TRANSACTIONS,
+        places=_NO_FILES, placeholder=True, lineage=_NO_DATASET, cli=("path", "describe"),
+    ),
+    Kind.MODEL: KindRow(
+        gravitino="model", gravitino_error="Model", sqlpp=_NO_SQLPP, name_space="model", catalogs=(MODEL_PROVIDER,),
+        verbs=_LEAF_VERBS, privileges=("use_model", "link_model_version"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
+        protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.model", feed="told", transactions=_NOT_IN_TRANSACTIONS,
+        places=no("a version names URIs that the server does not open"), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        cli=("path", "drop", "describe"),
+    ),
+    Kind.FUNCTION: KindRow(
+        gravitino="function", gravitino_error="Function", sqlpp="function", name_space="function", catalogs=(ANY_CATALOG,),
+        verbs=_LEAF_VERBS, privileges=("execute_function", "modify_function"), owned=True, attachable=True, attached_as=_NOT_ATTACHED,
+        protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.declared", feed="told", transactions=_NOT_IN_TRANSACTIONS,
+        places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        cli=no("functions are managed by SQL++, Gravitino's API and the Python client"),
+    ),
+    Kind.COLUMN: KindRow(
+        gravitino="column", gravitino_error=no("a missing column is a missing MetadataObject"), sqlpp=no("a column is part of a dataset"),
+        name_space="column", catalogs=no("a column lies in a table"), verbs=no("rights on a column are those on its table"),
+        privileges=no("privileges are granted on the table"), owned=no("the table's owner owns it"), attachable=True, attached_as=_NOT_ATTACHED,
+        protected=no("the table is protected"), restricted=no("restrictions of the table name columns"), trash=no("it has no row of its own"),
+        export=no("columns are part of the table's record"), feed=no("a change of a column is a commit of its table"),
+        transactions=no("a commit of the table changes its columns"), places=_NO_FILES, placeholder=no("the table's node stands for it"),
+        lineage=no("lineage of columns is a facet of the table's"), cli=no("`describe` shows columns with their table"),
+    ),
+    Kind.TAG: KindRow(
+        gravitino="tag", gravitino_error="Tag", sqlpp=_NO_SQLPP, name_space="tag", catalogs=_NO_TREE,
+        verbs=("list", "create", "load", "alter", "drop", "apply"), privileges=("apply_tag",), owned=True, attachable=_NO_TAGS, attached_as="tags",
+        protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="entity.tag", feed="told", transactions=_NOT_IN_TRANSACTIONS,
+        places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain"),
+    ),
+    Kind.POLICY: KindRow(
+        gravitino="policy", gravitino_error="Policy", sqlpp=_NO_SQLPP, name_space="policy", catalogs=_NO_TREE,
+        verbs=("list", "create", "load", "alter", "drop", "apply"), privileges=("apply_policy",), owned=True, attachable=_NO_TAGS,
+        attached_as="policies", protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="entity.policy", feed="told",
+        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        cli=no("policies are managed by Gravitino's API and the Python client"),
+    ),
+    Kind.JOB_TEMPLATE: KindRow(
+        gravitino="job_template", gravitino_error="JobTemplate", sqlpp=_NO_SQLPP, name_space="job_template", catalogs=_NO_TREE,
+        verbs=_CONTAINER_VERBS, privileges=("use_job_template",), owned=True, attachable=_NO_TAGS, attached_as=_NOT_ATTACHED,
+        protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="entity.job_template", feed="told",
+        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("path", "owner", "explain"),
+    ),
+    Kind.JOB: KindRow(
+        gravitino="job", gravitino_error="Job", sqlpp=_NO_SQLPP, name_space="job", catalogs=_NO_TREE, verbs=("list", "load"),
+        privileges=_ABOVE_ONLY, owned=True, attachable=_NO_TAGS, attached_as=_NOT_ATTACHED, protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED,
+        trash=_NO_TRASH, export=no("runs are records of one store and expire"), feed="told", transactions=("publish-run",), places=_NO_FILES,
+        placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=no("commands of runs and jobs take ids, not kinds"),
+    ),
+    Kind.DATATYPE: KindRow(
+        gravitino="datatype", gravitino_error=no("Gravitino has no such objects"), sqlpp="type", name_space="datatype",
+        catalogs=(ICEBERG_PROVIDER,), verbs=_DECLARED_VERBS, privileges=no("rights on the namespace decide"), owned=True, attachable=True,
+        attached_as=_NOT_ATTACHED, protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.declared", feed="told",
+        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        cli=no("SQL++ statements manage it"),
+    ),
+    Kind.SYNONYM: KindRow(
+        gravitino="synonym", gravitino_error=no("Gravitino has no such objects"), sqlpp="synonym", name_space="synonym",
+        catalogs=(ICEBERG_PROVIDER,), verbs=_DECLARED_VERBS, privileges=no("rights on the namespace decide"), owned=True, attachable=True,
+        attached_as=_NOT_ATTACHED, protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.declared", feed="told",
+        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        cli=no("SQL++ statements manage it"),
+    ),
+    Kind.EXTERNAL_DATASET: KindRow(
+        gravitino="external_dataset", gravitino_error=no("Gravitino has no such objects"), sqlpp="dataset", name_space="table",
+        catalogs=(ICEBERG_PROVIDER,), verbs=_DECLARED_VERBS, privileges=no("SELECT_TABLE is granted on the namespace"), owned=True,
+        attachable=True, attached_as=_NOT_ATTACHED, protected=True, restricted=_NOT_RESTRICTED, trash=True, export="entity.declared", feed="told",
+        transactions=_NOT_IN_TRANSACTIONS, places=no("its files belong to nobody here"), placeholder=_NOT_MIRRORED, lineage=_NO_DATASET,
+        cli=no("SQL++ statements manage it"),
+    ),
+    Kind.USER: KindRow(
+        gravitino=no("a principal is not a MetadataObject"), gravitino_error="User", sqlpp=_NO_SQLPP, name_space="user", catalogs=_NO_TREE,
+        verbs=("list", "load"), privileges=_ABOVE_ONLY, owned=no("principals own and are not owned"), attachable=_NO_TAGS,
+        attached_as=_NOT_ATTACHED, protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="principal", feed="told",
+        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("explain",),
+    ),
+    Kind.GROUP: KindRow(
+        gravitino=no("a principal is not a MetadataObject"), gravitino_error="Group", sqlpp=_NO_SQLPP, name_space="group", catalogs=_NO_TREE,
+        verbs=("list", "load"), privileges=_ABOVE_ONLY, owned=no("principals own and are not owned"), attachable=_NO_TAGS,
+        attached_as=_NOT_ATTACHED, protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="principal", feed="told",
+        transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("explain",),
+    ),
+    Kind.ROLE: KindRow(
+        gravitino="role", gravitino_error="Role", sqlpp=_NO_SQLPP, name_space="role", catalogs=_NO_TREE,
+        verbs=("list", "create", "load", "drop"), privileges=_ABOVE_ONLY, owned=True, attachable=_NO_TAGS, attached_as=_NOT_ATTACHED,
+        protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH, export="role", feed="told", transactions=_NOT_IN_TRANSACTIONS,
+        places=_NO_FILES, placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=("owner", "explain"),
+    ),
+    Kind.TOKEN: KindRow(
+        gravitino=no("a credential is not a MetadataObject"), gravitino_error=no("Gravitino's API has no tokens"), sqlpp=_NO_SQLPP,
+        name_space="token", catalogs=_NO_TREE, verbs=no("a token belongs to its user, and others need TOKEN_MANAGE_OTHERS"),
+        privileges=no("service admins manage tokens of others"), owned=no("a token belongs to its user"), attachable=_NO_TAGS,
+        attached_as=_NOT_ATTACHED, protected=_NO_PROTECTION, restricted=_NOT_RESTRICTED, trash=_NO_TRASH,
+        export=no("credentials stay in the store that issued them"), feed="internal", transactions=_NOT_IN_TRANSACTIONS, places=_NO_FILES,
+        placeholder=_NOT_MIRRORED, lineage=_NO_DATASET, cli=no("commands of tokens take ids, not kinds"),
+    ),
+}  # fmt: skip
+"""The row of each kind."""
+
+
+def kinds_with(has: Callable[[KindRow], object]) -> tuple[Kind, ...]:
+    """Return the kinds for whose row `has` is true, in the order of their numbers: `kinds_with(lambda row: row.trash)`."""
+    return tuple(kind for kind in Kind if kind in KIND_TABLE and has(KIND_TABLE[kind]))
+
+
+def is_in_any_catalog(kind: Kind) -> bool:
+    """Say whether catalogs of every provider hold such objects."""
+    return ANY_CATALOG in (row_of(kind).catalogs or ())
+
+
+def row_of(kind: Kind) -> KindRow:
+    """Return the row of a kind. Raises LookupError that names a kind without a row."""
+    found = KIND_TABLE.get(kind)
+    if found is None:
+        raise LookupError(f"kind {kind.word} has no row in limnos/model/kind_table.py")
+    return found
+
+
+HELD: Final[Mapping[str, Kind]] = {
+    provider: kind
+    for kind in kinds_with(lambda row: row.catalogs)
+    for provider in KIND_TABLE[kind].catalogs or ()
+    if provider != ANY_CATALOG and provider not in TABLE_FORMATS
+}
+"""The one kind of object that catalogs of a provider without tables hold, beside functions; their schemas do not nest."""
+
+
+@cache
+def name_space_of(kind: Kind, provider: str = "") -> str:
+    """Return the set of names that a kind shares under one parent.
+
+    Iceberg catalogs: what the row says. A `lakehouse-generic` (Lance) catalog has one set for all kinds, since Lance knows no two
+    objects of one name under a namespace.
+    """
+    if provider == GENERIC_PROVIDER and kind.home is Home.CATALOG:
+        return SHARED_SPACE
+    return row_of(kind).name_space or kind.word

@@ -1,0 +1,339 @@
+"""Every room knows what the table of kinds says: a kind that lacks something fails by its name and the aspect's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, get_args
+
+import pytest
+
+from limnos.access.actions import Action
+from limnos.access.browsing import LISTED_IN_CATALOGS
+from limnos.access.policy import ITEMS, POLICY
+from limnos.access.restrictions import RESTRICTED_KINDS
+from limnos.access.rules import ByKind, Owner
+from limnos.cli import access as cli_access
+from limnos.cli import common, describe, owners, tree
+from limnos.client.paths import TYPES
+from limnos.formats.exchange.messages import EXPORTERS
+from limnos.http.admin import transactions
+from limnos.model.kind_table import (
+    ANY_CATALOG,
+    CLI_PARTS,
+    HELD,
+    KIND_TABLE,
+    VERBS,
+    Exclusion,
+    KindRow,
+    name_space_of,
+    no,
+)
+from limnos.model.kinds import LEAVES, SECURABLE, SOURCED, TABLE_FORMATS, Form, Home, Kind
+from limnos.model.places import OF_CATALOGS, PlaceKind
+from limnos.model.privileges import BINDS, Privilege
+from limnos.model.proto.limnos.v1.export_pb2 import Entity, ExportRecord
+from limnos.model.records import NODE_RECORDS
+from limnos.services.activity import lineage
+from limnos.services.exchange import import_rows
+from limnos.services.federation import shadows
+from limnos.services.governance.attachments import HOLDERS
+from limnos.services.lookup.objects import parse_kind
+from limnos.services.sqlpp import errors as sqlpp_errors
+from limnos.services.sqlpp import metadata
+from limnos.services.upkeep import trash
+from limnos.store import attachments as stored_attachments
+from limnos.view.facts import TOUCHED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def _rules(action: Action) -> frozenset[Kind]:
+    """Return the kinds that an action's rule has a case for."""
+    rule = POLICY[action]
+    return frozenset(rule.rules) if isinstance(rule, ByKind) else frozenset()
+
+
+def _actions(kind: Kind) -> frozenset[str]:
+    """Return the verbs of the actions `<kind>_<verb>` that shared code composes."""
+    return frozenset(verb for verb in VERBS if f"{kind.word}_{verb}" in {action.word for action in Action})
+
+
+def _tag(operation: object) -> str:
+    return str(operation.__struct_config__.tag)
+
+
+OPERATIONS: Final = frozenset(_tag(each) for each in get_args(transactions.AnyOperation))
+CLI_KINDS: Final = {
+    "path": frozenset(get_args(common.Kind)),
+    "owner": frozenset(get_args(get_args(get_args(owners.OwnedKind)[0])[0])),
+    "explain": frozenset(get_args(cli_access.ExplainedKind)),
+    "drop": frozenset(tree._DROPPED),
+    "describe": frozenset(describe._FOUND) | {"metalake", "catalog"},
+}
+"""Words of kinds that each part of the command line takes."""
+OWN_RECORDS: Final = ("metalake", "catalog")
+"""Nodes that `services/exchange/exporting.py` has records for."""
+
+
+def _gravitino(kind: Kind, row: KindRow) -> Iterator[str]:
+    if kind in SECURABLE and not row.gravitino:
+        yield "grants, owners and tags name it by this type: give one"
+    if row.gravitino and (parse_kind(row.gravitino) is not kind or TYPES[kind.word] != row.gravitino):
+        yield f"'{row.gravitino}' is read as a {parse_kind(row.gravitino).word}"
+
+
+def _gravitino_error(_: Kind, row: KindRow) -> Iterator[str]:
+    if row.gravitino_error and not row.gravitino_error[0].isupper():
+        yield f"'{row.gravitino_error}' is no part of a Java class name"
+
+
+def _sqlpp(kind: Kind, row: KindRow) -> Iterator[str]:
+    if row.sqlpp and not (row.sqlpp in sqlpp_errors._UNKNOWN and row.sqlpp in sqlpp_errors._EXISTS):
+        yield f"no errors for a missing and a taken {row.sqlpp}; add them in services/sqlpp/errors.py"
+    if row.sqlpp and kind not in {each for kinds in metadata._KINDS.values() for each in kinds}:
+        yield "no dataset of the metadata shows it; add one to _KINDS in services/sqlpp/metadata.py"
+
+
+def _name_space(kind: Kind, row: KindRow) -> Iterator[str]:
+    spaces = {each.name_space for each in KIND_TABLE.values()}
+    if not row.name_space:
+        yield "every kind has a name space: its own word, or that of the kind whose names it shares"
+    elif name_space_of(kind) != row.name_space or row.name_space not in spaces:
+        yield f"names are looked up in '{name_space_of(kind)}'"
+    elif row.name_space != kind.word and KIND_TABLE[Kind[row.name_space.upper()]].name_space != row.name_space:
+        yield f"no kind is called '{row.name_space}'"
+
+
+def _catalogs(kind: Kind, row: KindRow) -> Iterator[str]:
+    lies_in_catalog = kind.home is Home.CATALOG and kind.is_node
+    if lies_in_catalog != bool(row.catalogs):
+        yield "say which providers' catalogs hold it" if lies_in_catalog else "it lies in no catalog"
+    for provider in row.catalogs or ():
+        if provider not in (ANY_CATALOG, *TABLE_FORMATS, *HELD, *SOURCED):
+            yield f"'{provider}' is no provider"
+        if provider in HELD and HELD[provider] is not kind:
+            yield f"catalogs of provider {provider} hold {HELD[provider].word}s and nothing else"
+
+
+def _verbs(kind: Kind, row: KindRow) -> Iterator[str]:
+    said = row.verbs or ()
+    for verb in sorted(_actions(kind) - set(said)):
+        yield f"the action {kind.word}_{verb} exists, and the row does not name it"
+    for verb in said:
+        if verb not in _actions(kind):
+            yield f"no action {kind.word}_{verb}; add it in access/actions.py"
+        elif Action(f"{kind.word}_{verb}") not in POLICY:
+            yield f"no rule for {kind.word}_{verb}; add it in access/policy.py"
+    if "list" in _actions(kind) and Action(f"{kind.word}_list") not in ITEMS:
+        yield f"no action filters the items of {kind.word}_list; add {kind.word}_{'see' if kind in LEAVES else 'load'}"
+    if kind in LEAVES and f"{kind.word}_list" not in {action.word for action in LISTED_IN_CATALOGS}:
+        yield f"browsing does not know {kind.word}_list; LISTED_IN_CATALOGS in access/browsing.py lacks it"
+    if kind.is_node and kind not in _rules(Action.METADATA_LOAD):
+        yield "no rule of metadata_load; add <kind>_load in access/policy.py"
+
+
+def _privileges(kind: Kind, row: KindRow) -> Iterator[str]:
+    said = {word.upper() for word in row.privileges or ()}
+    for word in sorted(said - set(Privilege.__members__)):
+        yield f"no privilege {word}; add it in model/privileges.py"
+    bound = {each.name for each, kinds in BINDS.items() if kind in kinds and each is not Privilege.MANAGE_GRANTS}
+    if kind.form is not Form.CONTAINER and bound != said & set(Privilege.__members__):
+        yield f"{', '.join(sorted(bound ^ said))} can be granted on it or in the row only"
+
+
+def _owned(kind: Kind, row: KindRow) -> Iterator[str]:
+    named = {each for leaf in POLICY[Action.OWNER_SET].leaves() if isinstance(leaf, Owner) for each in leaf.kinds}
+    if bool(row.owned) != (kind in Action.OWNER_SET.kinds):
+        yield "owner_set disagrees; see access/actions.py"
+    if row.owned and kind not in named:
+        yield "no rule says that its owner may give it away; see _OWNER_SET in access/policy.py"
+    if kind.is_node and not row.owned:
+        yield "every row of `node` has an owner"
+
+
+def _attachable(kind: Kind, row: KindRow) -> Iterator[str]:
+    if bool(row.attachable) != (kind in HOLDERS):
+        yield "HOLDERS in services/governance/attachments.py disagrees"
+    if kind in LEAVES and not row.attachable:
+        yield "tags and policies are inherited by everything in a catalog"
+
+
+def _attached_as(kind: Kind, row: KindRow) -> Iterator[str]:
+    if row.attached_as and "apply" not in (row.verbs or ()):
+        yield f"no action {kind.word}_apply"
+    if bool(row.attached_as) != (kind in stored_attachments._OF):
+        yield "store/attachments.py disagrees"
+    if bool(row.attached_as) != (kind in {each for _, each in import_rows._ATTACHED.values()}):
+        yield "an import attaches nothing of it; add a link to _ATTACHED in services/exchange/import_rows.py"
+
+
+def _protected(kind: Kind, row: KindRow) -> Iterator[str]:
+    for action in (Action.PROTECT, Action.UNPROTECT):
+        if bool(row.protected) != (kind in _rules(action)):
+            yield f"the rule of {action.word} disagrees; see access/policy.py"
+    if kind in LEAVES and not row.protected:
+        yield "everything in a catalog can be protected"
+
+
+def _restricted(kind: Kind, row: KindRow) -> Iterator[str]:
+    if not (bool(row.restricted) == (kind in RESTRICTED_KINDS) == (kind in Action.RESTRICT.kinds)):
+        yield "access/restrictions.py disagrees"
+
+
+def _trash(kind: Kind, row: KindRow) -> Iterator[str]:
+    if kind.home is Home.CATALOG and kind.is_node and not row.trash:
+        yield "what is dropped in a catalog lies in its trash; say `trash=True` and add <kind>_create and <kind>_drop"
+    if bool(row.trash) != (kind in _rules(Action.UNDROP)):
+        yield "no rule of undrop, which is that of <kind>_drop; see access/policy.py"
+    if bool(row.trash) != (kind in trash._CREATES):
+        yield "no right to restore it; register <kind>_create in _CREATES of services/upkeep/trash.py"
+    elif row.trash and trash._CREATES[kind].word != f"{kind.word}_create":
+        yield f"restoring it takes {trash._CREATES[kind].word}; see services/upkeep/trash.py"
+
+
+def _export(kind: Kind, row: KindRow) -> Iterator[str]:
+    if kind.is_node and not row.export:
+        yield "an export has every row of `node` of a metalake; give its record a field in export.proto"
+    field, _, rest = (row.export or "").partition(".")
+    if not field:
+        return
+    if field not in ExportRecord.DESCRIPTOR.fields_by_name or field not in import_rows._TAKE:
+        yield f"'{field}' is no record that is exported by formats/exchange and imported by services/exchange"
+    if kind.is_node and field not in OWN_RECORDS and kind not in EXPORTERS:
+        yield "no exporter; register one in EXPORTERS of formats/exchange/messages.py"
+    if not rest:
+        return
+    found = Entity.DESCRIPTOR.fields_by_name.get(rest)
+    if found is None:
+        yield f"no field '{rest}' in Entity.rest of export.proto"
+    elif kind in NODE_RECORDS and found.message_type.name != _message(kind):
+        yield f"Entity.{rest} is a {found.message_type.name}, and the node's record is a {_message(kind)}"
+
+
+def _message(kind: Kind) -> str:
+    """Return the name of the Protobuf message that the record of a node is stored as."""
+    return str(vars(NODE_RECORDS[kind])["message"].__annotations__["return"]).rpartition(".")[2]
+
+
+def _feed(kind: Kind, row: KindRow) -> Iterator[str]:
+    if kind.is_node and row.feed != "told":
+        yield "users who may load a node read its changes"
+    if (row.feed == "told") != (kind in _rules(Action.METADATA_LOAD)) and row.feed:
+        yield "no rule of metadata_load says who reads its changes; see access/policy.py"
+    if not kind.is_node and bool(row.feed) != (kind in TOUCHED):
+        yield "nothing says which facts a change touches; register it in TOUCHED of view/facts.py"
+
+
+def _transactions(_: Kind, row: KindRow) -> Iterator[str]:
+    for word in sorted(set(row.transactions or ()) - OPERATIONS):
+        yield f"no operation {word}; add it in http/admin/transactions.py"
+
+
+def _places(kind: Kind, row: KindRow) -> Iterator[str]:
+    for place in row.places or ():
+        if (place in OF_CATALOGS) != (kind is Kind.CATALOG):
+            yield f"OF_CATALOGS of model/places.py disagrees about {place.name}"
+        others = [each.word for each, other in KIND_TABLE.items() if each is not kind and place in (other.places or ())]
+        if others:
+            yield f"{place.name} is a place of {', '.join(others)} too"
+
+
+def _placeholder(kind: Kind, row: KindRow) -> Iterator[str]:
+    if bool(row.placeholder) != (kind in shadows._RECORDS):
+        yield "_RECORDS of services/federation/shadows.py disagrees"
+
+
+def _lineage(kind: Kind, row: KindRow) -> Iterator[str]:
+    if bool(row.lineage) != (kind in lineage.CHANGES):
+        yield "CHANGES of services/activity/lineage.py disagrees"
+
+
+def _cli(kind: Kind, row: KindRow) -> Iterator[str]:
+    for part in sorted(set(row.cli or ()) - set(CLI_PARTS)):
+        yield f"the command line has no part '{part}'"
+    for part in CLI_PARTS:
+        if (part in (row.cli or ())) != (kind.word in CLI_KINDS[part]):
+            yield f"the part '{part}' of the command line disagrees; see cli/common.py, owners, access, tree, describe"
+
+
+CHECKS: Final[dict[str, Callable[[Kind, KindRow], Iterator[str]]]] = {
+    "gravitino": _gravitino, "gravitino_error": _gravitino_error, "sqlpp": _sqlpp, "name_space": _name_space, "catalogs": _catalogs,
+    "verbs": _verbs, "privileges": _privileges, "owned": _owned, "attachable": _attachable, "attached_as": _attached_as,
+    "protected": _protected, "restricted": _restricted, "trash": _trash, "export": _export, "feed": _feed, "transactions": _transactions,
+    "places": _places, "placeholder": _placeholder, "lineage": _lineage, "cli": _cli,
+}  # fmt: skip
+"""What each aspect of a row promises, checked in the rooms."""
+
+
+def problems(kind: Kind, row: KindRow, aspect: str) -> list[str]:
+    """Return what is wrong with one aspect of a kind, each with the name of both."""
+    value = getattr(row, aspect)
+    if isinstance(value, Exclusion) and not value.reason:
+        return [f"kind {kind.word}: {aspect}: the row says nothing; give a value, or no(reason)"]
+    return [f"kind {kind.word}: {aspect}: {found}" for found in CHECKS[aspect](kind, row)]
+
+
+@pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.word)
+def test_every_kind_has_a_row_and_a_record(kind: Kind) -> None:
+    """A kind has a row in the table, and a record if it is a node."""
+    assert kind in KIND_TABLE, f"kind {kind.word}: no row; add one to limnos/model/kind_table.py"
+    assert kind.is_node == (kind in NODE_RECORDS), (
+        f"kind {kind.word}: record: NODE_RECORDS of model/records.py disagrees"
+    )
+
+
+@pytest.mark.parametrize("aspect", KindRow._fields)
+@pytest.mark.parametrize("kind", KIND_TABLE, ids=lambda kind: kind.word)
+def test_rooms_know_what_the_row_says(kind: Kind, aspect: str) -> None:
+    """Each aspect of a kind is what its row says, in every room that has to do with it."""
+    assert problems(kind, KIND_TABLE[kind], aspect) == []
+
+
+def test_every_operation_and_place_belongs_to_a_kind() -> None:
+    """No operation of transactions and no use of a location is left out of the table."""
+    operations = {word for row in KIND_TABLE.values() for word in row.transactions or ()}
+    places = {place for row in KIND_TABLE.values() for place in row.places or ()}
+
+    assert operations == OPERATIONS
+    assert places == set(PlaceKind)
+
+
+@pytest.mark.parametrize(
+    "kind, aspect, value, told",
+    [
+        (Kind.VIEW, "export", no("not yet"), "kind view: export: an export has every row of `node`"),
+        (Kind.VIEW, "export", "entity.dashboard", "kind view: export: no field 'dashboard' in Entity.rest"),
+        (Kind.VIEW, "export", "entity.tag", "kind view: export: Entity.tag is a TagRecord, and the node's record is a ViewRecord"),
+        (Kind.VIEW, "trash", no("not yet"), "kind view: trash: what is dropped in a catalog lies in its trash"),
+        (Kind.TAG, "trash", True, "kind tag: trash: no rule of undrop"),
+        (Kind.VIEW, "gravitino", no("not yet"), "kind view: gravitino: grants, owners and tags name it by this type"),
+        (Kind.VIEW, "name_space", "view", "kind view: name_space: names are looked up in 'table'"),
+        (Kind.VIEW, "name_space", no("not yet"), "kind view: name_space: every kind has a name space"),
+        (Kind.VIEW, "verbs", ("list", "share"), "kind view: verbs: the action view_alter exists"),
+        (Kind.SYNONYM, "verbs", ("list", "see", "create", "load", "alter", "drop"), "kind synonym: verbs: no action synonym_alter"),
+        (Kind.VIEW, "privileges", ("read_view",), "kind view: privileges: no privilege READ_VIEW"),
+        (Kind.VIEW, "owned", no("not yet"), "kind view: owned: owner_set disagrees"),
+        (Kind.VIEW, "attachable", no("not yet"), "kind view: attachable: HOLDERS"),
+        (Kind.ROLE, "attached_as", "roles", "kind role: attached_as: no action role_apply"),
+        (Kind.VIEW, "protected", no("not yet"), "kind view: protected: the rule of protect disagrees"),
+        (Kind.VIEW, "restricted", True, "kind view: restricted: access/restrictions.py disagrees"),
+        (Kind.TOKEN, "feed", "told", "kind token: feed: no rule of metadata_load"),
+        (Kind.JOB, "feed", no("not yet"), "kind job: feed: nothing says which facts a change touches"),
+        (Kind.VIEW, "transactions", ("share-view",), "kind view: transactions: no operation share-view"),
+        (Kind.VIEW, "places", (PlaceKind.TABLE,), "kind view: places: TABLE is a place of table too"),
+        (Kind.VIEW, "places", (PlaceKind.WAREHOUSE,), "kind view: places: OF_CATALOGS"),
+        (Kind.VIEW, "placeholder", no("not yet"), "kind view: placeholder: _RECORDS"),
+        (Kind.VIEW, "lineage", no("not yet"), "kind view: lineage: CHANGES"),
+        (Kind.VIEW, "cli", ("path",), "kind view: cli: the part 'owner' of the command line disagrees"),
+        (Kind.VIEW, "sqlpp", "lens", "kind view: sqlpp: no errors for a missing and a taken lens"),
+        (Kind.VIEW, "catalogs", ("fileset",), "kind view: catalogs: catalogs of provider fileset hold filesets"),
+        (Kind.VIEW, "gravitino_error", "view", "kind view: gravitino_error: 'view' is no part of a Java class name"),
+        (Kind.VIEW, "trash", no(""), "kind view: trash: the row says nothing"),
+    ],
+    ids=lambda value: value.word if isinstance(value, Kind) else None,
+)  # fmt: skip
+def test_a_wrong_row_fails_by_name(kind: Kind, aspect: str, value: object, told: str) -> None:
+    """Every check sees a row that promises something else than the rooms do."""
+    row = KIND_TABLE[kind]._replace(**{aspect: value})
+
+    assert any(each.startswith(told) for each in problems(kind, row, aspect)), problems(kind, row, aspect)

@@ -1,0 +1,45 @@
+"""The table of kinds: rows, what is derived from them, and what a missing row does."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model import kind_table
+from limnos.model.kind_table import HELD, KIND_TABLE, KindRow, kinds_with, name_space_of, no, row_of
+from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER, SHARED_SPACE, Kind
+
+
+def test_an_exclusion_is_false_and_has_a_reason() -> None:
+    """A row's `no` counts as nothing where sets are derived, and keeps its reason for readers."""
+    assert not no("it has no files")
+    assert no("it has no files").reason == "it has no files"
+    assert all(not value for value in KindRow())
+
+
+def test_kinds_are_found_by_aspect_in_the_order_of_their_numbers() -> None:
+    """Who derives a set asks for an aspect; a kind that is excluded is not in it."""
+    assert kinds_with(lambda row: row.attached_as) == (Kind.TAG, Kind.POLICY)
+    assert kinds_with(lambda row: row.places) == (Kind.CATALOG, Kind.TABLE, Kind.VIEW, Kind.FILESET)
+
+
+def test_a_catalog_without_tables_holds_one_kind() -> None:
+    """Each provider that holds no tables has one kind of object."""
+    assert HELD == {"fileset": Kind.FILESET, "messaging": Kind.TOPIC, "model": Kind.MODEL}
+
+
+def test_names_are_shared_as_the_rows_say() -> None:
+    """Views share the names of tables in an Iceberg catalog; all kinds in a catalog share them in a Lance catalog."""
+    assert name_space_of(Kind.VIEW, ICEBERG_PROVIDER) == name_space_of(Kind.EXTERNAL_DATASET) == "table"
+    assert name_space_of(Kind.FUNCTION, ICEBERG_PROVIDER) == "function"
+    assert {name_space_of(kind, GENERIC_PROVIDER) for kind in (Kind.NAMESPACE, Kind.TABLE)} == {SHARED_SPACE}
+    assert name_space_of(Kind.TAG, GENERIC_PROVIDER) == "tag"
+
+
+def test_a_missing_row_is_told_by_the_name_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rooms that need the row of a kind without one say which kind that is; sets leave it out."""
+    rows = {kind: row for kind, row in KIND_TABLE.items() if kind is not Kind.TAG}
+    monkeypatch.setattr(kind_table, "KIND_TABLE", rows)
+
+    assert kinds_with(lambda row: row.attached_as) == (Kind.POLICY,)
+    with pytest.raises(LookupError, match="kind tag has no row"):
+        row_of(Kind.TAG)
