@@ -16,26 +16,13 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
-from limnos.model import records
 from limnos.model.proto.limnos.v1 import export_pb2, schema_pb2
-from limnos.model.records import Record
+from limnos.model.records import NODE_RECORDS, Record, RoleRecord
 
 HOME = Path(__file__).parent / "fixtures" / "records" / "v1.0"
 EXPECTED = cast("dict[str, dict[str, dict[str, object]]]", json.loads((HOME / "expected.json").read_text("utf-8")))
 DECODERS: dict[str, Callable[[bytes], Record]] = {
-    "MetalakeRecord": records.MetalakeRecord.read,
-    "CatalogRecord": records.CatalogRecord.read,
-    "NamespaceRecord": records.NamespaceRecord.read,
-    "TableRecord": records.TableRecord.read,
-    "ViewRecord": records.ViewRecord.read,
-    "RoleRecord": records.RoleRecord.read,
-    "TagRecord": records.TagRecord.read,
-    "JobTemplateRecord": records.JobTemplateRecord.read,
-    "DeclaredRecord": records.DeclaredRecord.read,
-    "ModelRecord": records.ModelRecord.read,
-    "FilesetRecord": records.FilesetRecord.read,
-    "TopicRecord": records.TopicRecord.read,
-    "PolicyRecord": records.PolicyRecord.read,
+    kind.__name__: kind.read for kind in (*NODE_RECORDS.values(), RoleRecord)
 }
 
 

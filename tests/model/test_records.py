@@ -17,6 +17,7 @@ from limnos.model.errors import BadRequest
 from limnos.model.proto.limnos.v1 import records_pb2
 from limnos.model.records import (
     CATALOG_TYPES,
+    NODE_RECORDS,
     CatalogRecord,
     DeclaredRecord,
     FilesetRecord,
@@ -55,19 +56,7 @@ RECORDS = st.one_of(
     st.builds(JobTemplateRecord, COMMENT, PROPERTIES, st.integers(0, 2**53), TEXT, TEXT, TEXT),
 )
 DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
-    MetalakeRecord: records.MetalakeRecord.read,
-    CatalogRecord: records.CatalogRecord.read,
-    NamespaceRecord: records.NamespaceRecord.read,
-    TableRecord: records.TableRecord.read,
-    ViewRecord: records.ViewRecord.read,
-    RoleRecord: records.RoleRecord.read,
-    TagRecord: records.TagRecord.read,
-    DeclaredRecord: records.DeclaredRecord.read,
-    ModelRecord: records.ModelRecord.read,
-    FilesetRecord: records.FilesetRecord.read,
-    TopicRecord: records.TopicRecord.read,
-    PolicyRecord: records.PolicyRecord.read,
-    JobTemplateRecord: records.JobTemplateRecord.read,
+    kind: kind.read for kind in (*NODE_RECORDS.values(), RoleRecord)
 }
 PLAIN: list[Record] = [
     MetalakeRecord("lake", {"a": "1"}, True),
