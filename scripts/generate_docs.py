@@ -154,7 +154,7 @@ def pages() -> dict[Path, str]:
     tables["reference/sqlpp.md"] = [
         "| statement | does to the tree | which takes |", "|---|---|---|", *statement_rows(), "", "## Functions", "",
         "Those of AsterixDB that are built in here, under all their names; `_` and `-` are one in names.", "", "| family | functions, with the number of their arguments |", "|---|---|", *function_rows(),
-        "", "`current_date`, `current_time`, `current_datetime` and `now` (0) are the statement's own moment. Functions of AsterixDB that are not built in:", "",
+        "", "`current_date`, `current_time`, `current_datetime` and `now` (0) are the statement's own moment.", "Functions of AsterixDB that are not built in:", "",
         "| about | functions |", "|---|---|", *(f"| {family} | {', '.join(sorted(names))} |" for family, names in ABSENT.items()),
     ]  # fmt: skip
     docs = ROOT / "docs"

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 LINES_MAX = {"STATE.md": 200}
+COLUMNS_MAX = 120
 SHELVES = ("start", "guides", "reference", "explain", "decisions")
 LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -74,6 +75,17 @@ def long_pages(docs: Path) -> list[str]:
     """Pages with a bound on their lines that are longer than it."""
     counts = {name: (docs / name).read_text(encoding="utf-8").count("\n") for name in LINES_MAX}
     return [f"{name}: {count} lines" for name, count in counts.items() if count > LINES_MAX[name]]
+
+
+def wide_lines(docs: Path) -> list[str]:
+    """Lines of prose with more than 120 characters, in the folder and beside it; tables and code may be wider."""
+    found = []
+    for page in [*pages(docs), *sorted(docs.parent.glob("*.md"))]:
+        text = FENCE.sub(lambda block: "\n" * block[0].count("\n"), page.read_text(encoding="utf-8"))
+        for number, line in enumerate(text.splitlines(), start=1):
+            if len(line) > COLUMNS_MAX and not line.startswith(("|", "    ")):
+                found.append(f"{page.name}:{number}: {len(line)} characters, {COLUMNS_MAX} at most")
+    return found
 
 
 def misnamed_records(folder: Path) -> list[str]:

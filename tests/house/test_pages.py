@@ -10,7 +10,7 @@ import pytest
 from tests.house import pages
 
 DOCS = Path(__file__).parents[2] / "docs"
-RULES = (pages.dead_links, pages.unreached, pages.unlisted, pages.misplaced, pages.long_pages)
+RULES = (pages.dead_links, pages.unreached, pages.unlisted, pages.misplaced, pages.long_pages, pages.wide_lines)
 
 
 def folder(root: Path, **texts: str) -> Path:
@@ -96,3 +96,17 @@ def test_long_page_is_seen(tmp_path: Path) -> None:
     assert pages.long_pages(docs) == []
     folder(tmp_path, STATE="line\n" * 201)
     assert pages.long_pages(docs) == ["STATE.md: 201 lines"]
+
+
+def test_wide_line_is_seen(tmp_path: Path) -> None:
+    """Prose of 121 characters is reported, also of a page beside the folder; tables and code are not."""
+    wide = "x" * 121
+    folder(tmp_path, README=wide)
+    docs = folder(
+        tmp_path / "docs", guides__a=f"{wide[1:]}\n| {wide} |\n\n    {wide}\n\n```text\n{wide}\n```\n\n{wide}\n"
+    )
+
+    assert pages.wide_lines(docs) == [
+        "a.md:10: 121 characters, 120 at most",
+        "README.md:1: 121 characters, 120 at most",
+    ]
