@@ -162,7 +162,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(mark)
     yield
     if config.option.sampled:
-        items[:], left_out = sample(items, config.option.part, _HERE)
+        items[:], left_out = sample(items, config.option.part)
         config.hook.pytest_deselected(items=left_out)
     if getattr(config.option, "loadgroup", False):
         _put_spark_first(items)

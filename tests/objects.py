@@ -27,6 +27,7 @@ from moto.core.utils import utcnow
 from moto.iam.models import iam_backends
 from moto.moto_server.threaded_moto_server import MotoRequestHandler
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.s3.models import s3_backends
 from moto.sts.models import AssumedRole, sts_backends
 from werkzeug.serving import make_server
 
@@ -155,10 +156,15 @@ def _policy(*statements: dict[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
+_serving: list[Objects] = []
+"""The stores that are up. moto keeps one set of buckets for the whole process, which the last one to end empties."""
+
+
 @contextmanager
 def objects() -> Iterator[Objects]:
-    """Serve an object store with one bucket."""
+    """Serve an object store with one bucket, which is empty unless another store of this process is up."""
     found = Objects()
+    _serving.append(found)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request
     app = DomainDispatcherApplication(create_backend_app)
     server = make_server("127.0.0.1", 0, _guarded(found, app), threaded=True, request_handler=MotoRequestHandler)
@@ -175,6 +181,9 @@ def objects() -> Iterator[Objects]:
         server.shutdown()
         server.server_close()
         thread.join()
+        _serving.remove(found)
+        if not _serving:
+            s3_backends[ACCOUNT]["aws"].reset()
 
 
 def _guarded(found: Objects, app: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from limnos.engine.confinement import version
 from tests.app.test_executor import RUNS, TEMPLATES, Lake, lake
 
 __all__ = ["lake"]
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.heavy]
 APPLICATION = """
 import os, sys
 from pyspark.sql import SparkSession

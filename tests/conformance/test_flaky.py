@@ -8,6 +8,8 @@ import pytest
 
 from conformance.flaky.__main__ import main
 
+pytestmark = pytest.mark.heavy
+
 SOMETIMES = """
 from pathlib import Path
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.heavy
+
 COMMAND = (sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())", "demo")
 
 

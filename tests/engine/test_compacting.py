@@ -15,7 +15,7 @@ from limnos.sqlpp.jobs import Tidying
 from tests.engine.conftest import Do
 from tests.engine.living import Asking
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 
 TYPE = "{ id: bigint, v: bigint? }"
 OLD_S = 86_400

@@ -19,7 +19,7 @@ import pytest
 from limnos.spark.jars import ensure_runtime, installed_pyspark, runtime_for
 from tests.integration.live import LiveServer, serving
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 SLOW_S = 240.0
 MADE = """
 create type T if not exists as { id: bigint };

@@ -31,7 +31,7 @@ from tests.faults.rig import FULL
 from tests.nodes.process import Process
 from tests.nodes.stores import database_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 
 SECONDS = float(os.environ.get("LIMNOS_TEST_KEYS_S", "5"))
 CALLERS, KEYS = 16, 60

@@ -22,7 +22,7 @@ from tests.faults.whole import complaints
 from tests.nodes.stores import database_of
 from tests.nodes.wire import Wire
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 
 SLOW_S = 240.0
 MADE = "create type Entry if not exists as { id: bigint, v: bigint? }; create dataset %s(Entry) primary key id;"

@@ -16,7 +16,7 @@ import pytest
 
 from tests.integration.live import LiveServer, serving
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 
 PATIENCE_S = 240
 ENDED = r"[0-9]\.[0-9]{3} s"

@@ -13,6 +13,8 @@ from tests.backends import sqlite_copy
 from tests.freshness.harness import Broken, play
 from tests.freshness.plants import FOCUS, WIDE, Plant
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = 40
 STEPS = 120
 SEEN_AT = {"own zone only": 8, "metalake only": 5}

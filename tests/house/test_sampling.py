@@ -9,24 +9,17 @@ from typing import cast
 
 import pytest
 
-from tests.sampling import CASES_MIN, PARTS, part_of_commit, sample
-
-ROOT = Path("/tests")
+from tests.sampling import CASES_MIN, HEAVY_MIN, PARTS, part_of_commit, sample
 
 
-def item(nodeid: str, *marks: str, **parameters: str) -> SimpleNamespace:
+def item(nodeid: str, *marks: str) -> SimpleNamespace:
     """What sampling asks of a test."""
-    return SimpleNamespace(
-        nodeid=nodeid,
-        path=ROOT / nodeid.partition("::")[0],
-        get_closest_marker=lambda name: name if name in marks else None,
-        callspec=SimpleNamespace(params=parameters),
-    )
+    return SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda name: name if name in marks else None)
 
 
 def chosen(items: list[SimpleNamespace], part: int) -> list[str]:
     """The names of the tests that a part runs."""
-    return [each.nodeid for each in sample(cast("list[pytest.Item]", items), part, ROOT)[0]]
+    return [each.nodeid for each in sample(cast("list[pytest.Item]", items), part)[0]]
 
 
 @pytest.mark.parametrize(
@@ -34,14 +27,11 @@ def chosen(items: list[SimpleNamespace], part: int) -> list[str]:
     [
         ([item(f"m.py::t[{n}]") for n in range(400)], CASES_MIN[""]),
         ([item(f"m.py::t[{n}]", "integration") for n in range(40)], CASES_MIN["integration"]),
-        ([item(f"m.py::t{n}", "spark", "long") for n in range(12)], 1),
-        ([item(f"faults/m.py::t{n}", "integration") for n in range(12)], 1),
-        (
-            [item(f"m.py::t{n}[postgres]", "integration", database="postgres") for n in range(50)],
-            CASES_MIN["integration"],
-        ),
+        ([item(f"m.py::t{n}", "integration") for n in range(40)], CASES_MIN["integration"]),
+        ([item(f"m.py::t{n}", "spark", "integration") for n in range(12)], CASES_MIN["spark"]),
+        ([item(f"m{n}.py::t", "spark", "heavy") for n in range(12)], HEAVY_MIN),
     ],
-    ids=["parameters", "with-servers", "long", "long-by-folder", "on-postgresql"],
+    ids=["parameters", "parameters-with-servers", "with-servers", "with-spark", "heavy-modules"],
 )
 def test_of_a_large_family_a_seventh_runs_and_seven_parts_run_it_whole(
     items: list[SimpleNamespace], least: int
@@ -57,16 +47,25 @@ def test_of_a_large_family_a_seventh_runs_and_seven_parts_run_it_whole(
 @pytest.mark.parametrize(
     "items",
     [
-        [item(f"m.py::t{n}", "integration") for n in range(50)],
-        [item(f"m.py::t[{n}]", "spark") for n in range(3)],
-        [item(f"engine/m.py::t{n}") for n in range(50)],
+        [item(f"m.py::t{n}") for n in range(50)],
+        [item(f"m.py::t[{n}]", "spark") for n in range(2)],
+        [item(f"m{n}.py::t", "integration") for n in range(50)],
+        [item(f"m{n}.py::t", "heavy") for n in range(2)],
     ],
-    ids=["different-tests", "few-parameters", "fast-in-a-long-folder"],
+    ids=["different-fast-tests", "few-parameters", "modules", "few-heavy-modules"],
 )
 def test_what_is_small_always_runs(items: list[SimpleNamespace]) -> None:
-    """Tests of their own, and few parameters, are in each part, in their order."""
+    """Fast tests, few parameters and one test of each module are in each part, in their order."""
     for part in range(PARTS):
         assert chosen(items, part) == [each.nodeid for each in items]
+
+
+def test_a_heavy_module_is_sampled_as_any_other() -> None:
+    """Of a heavy module that runs, a seventh of the tests runs; of the others none."""
+    items = [item(f"m{module}.py::t{n}", "integration", "heavy") for module in range(14) for n in range(14)]
+
+    for part in range(PARTS):
+        assert len(chosen(items, part)) == HEAVY_MIN * 2
 
 
 def test_the_part_follows_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

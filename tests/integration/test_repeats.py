@@ -16,6 +16,8 @@ from tests.faults.cutter import Cutter, When
 from tests.integration.live import LiveServer
 from tests.integration.test_pyiceberg import ARROW, SCHEMA, connect
 
+pytestmark = pytest.mark.heavy
+
 APPENDS = 24
 WAYS: tuple[When, ...] = ("before", "after", "twice", "busy")
 

@@ -18,6 +18,7 @@ from limnos.spark import session
 from tests.integration.live import LiveServer, serving
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.spark,
     # PySpark leaves sockets to its virtual machine for the garbage collector to close.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from limnos.client import Client
     from tests.integration.live import LiveServer
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "penguins"
 FENCES = re.findall(

@@ -10,6 +10,7 @@ import os
 import secrets
 import time
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,7 +112,14 @@ def _begin(connection: Connection) -> None:
 
 def head_revision() -> str:
     """Return the schema revision this release needs."""
-    return ScriptDirectory.from_config(_config()).get_current_head() or ""
+    return _revisions()[0]
+
+
+@cache
+def _revisions() -> tuple[str, frozenset[str]]:
+    """Return the newest revision of this release, and all that it knows. Reading them takes as long as a small migration."""
+    scripts = ScriptDirectory.from_config(_config())
+    return scripts.get_current_head() or "", frozenset(each.revision for each in scripts.walk_revisions())
 
 
 def _current(connection: Connection) -> str | None:
@@ -133,8 +141,7 @@ def migrate(database: str) -> tuple[str | None, str]:
 
     Raises WrongSchema for a store of a newer release.
     """
-    config, head = _config(), head_revision()
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    head, known = _revisions()
     engine = _engine(database)
     try:
         with engine.connect() as connection, _locked(connection):
@@ -146,6 +153,7 @@ def migrate(database: str) -> tuple[str | None, str]:
                 )
             if before != head:
                 with connection.begin():
+                    config = _config()
                     config.attributes["connection"] = connection
                     command.upgrade(config, "head")
             return before, head

@@ -31,7 +31,7 @@ from tests.mariadbs import PASSWORD, USER, MariaServer
 from tests.metastores import HiveServer
 from tests.scripted import Told, scripted
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 
 MANY, CROWD = int(os.environ.get("LIMNOS_TEST_FAR_TABLES", "500")), 64
 SHOWN = f"{API}/lake/catalogs/shown"

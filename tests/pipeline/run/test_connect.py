@@ -19,6 +19,7 @@ from tests.pipeline.run.shop import ROWS, opened
 from tests.pipeline.run.test_kills import Driver
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.spark,
     # PySpark leaves sockets to its virtual machine for the garbage collector to close.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

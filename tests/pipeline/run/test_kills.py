@@ -22,6 +22,7 @@ from limnos.client import Client, NotFoundError
 from tests.integration.live import LIMNOS, LiveServer
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.spark,
     # PySpark leaves sockets to its virtual machine for the garbage collector to close.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
