@@ -13,7 +13,7 @@ import pytest
 from limnos import __version__
 from limnos.cli import main as entry
 from limnos.cli.output import format_of
-from limnos.client.paths import OWN
+from limnos.client.flow import OWN
 from tests.cli.conftest import Run
 from tests.client.fake import Fake
 from tests.client.test_session import free_port

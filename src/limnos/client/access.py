@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from limnos.client.errors import ArgumentError
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import own_url, parts_of
+from limnos.client.flow import Flow, Resource, S, call, verb
+from limnos.client.paths import parts_of
 from limnos.client.values import Explanation, Parts
 from limnos.names import display
 
@@ -33,8 +33,7 @@ class Access(Resource[S]):
         body: dict[str, object] = {"user": user, "action": action, "path": parts, "kind": kind}
         if through:
             body["through"] = [_below(view, parts[:1]) for view in through]
-        reply = yield request("POST", own_url(self.scope.metalake, "access", "explain"), body=body)
-        return decode(reply, Explanation)
+        return call("POST", self.own_url("access", "explain"), answer=Explanation, body=body)
 
 
 def _below(view: str | Sequence[str], catalog: Parts) -> Parts:

@@ -5,15 +5,8 @@ May import this room.
 
 from __future__ import annotations
 
-import msgspec
-
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import OWN, own_url
+from limnos.client.flow import OWN, Flow, Resource, S, call, verb
 from limnos.client.values import AuditPage
-
-
-class _Exporting(msgspec.Struct):
-    task: int
 
 
 class Audit(Resource[S]):
@@ -36,12 +29,12 @@ class Audit(Resource[S]):
             "user": user, "path": path, "object": object_id, "since": since, "until": until, "action": action,
             "outcome": outcome, "request": request_id, "before": before, "after": after, "limit": limit,
         }  # fmt: skip
-        url = f"{OWN}/audit" if server else own_url(self.scope.metalake, "audit")
+        url = f"{OWN}/audit" if server else self.own_url("audit")
         told = {name: None if value is None else str(value) for name, value in query.items()}
-        return decode((yield request("GET", url, query=told)), AuditPage)
+        return call("GET", url, answer=AuditPage, query=told)
 
     @verb
     def export(self, *, location: str | None = None, since: str | None = None, until: str | None = None) -> Flow[int]:
         """Have days that are over written as Parquet, from `since` on and before `until`; returns the id of the task. For service admins."""
         body = {"location": location, "since": since, "until": until}
-        return decode((yield request("POST", f"{OWN}/audit/export", body=body)), _Exporting).task
+        return call("POST", f"{OWN}/audit/export", answer=int, field="task", body=body)

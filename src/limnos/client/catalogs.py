@@ -7,30 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.metalakes import DropAnswer, update_body
-from limnos.client.paths import metalake_url
+from limnos.client.flow import Flow, Resource, S, call, request, verb
+from limnos.client.metalakes import update_body
+from limnos.client.schemas import list_names
 from limnos.client.values import Catalog
-
-
-class _ListAnswer(msgspec.Struct):
-    catalogs: tuple[Catalog, ...]
-
-
-class _Identifier(msgspec.Struct):
-    name: str
-
-
-class _NamesAnswer(msgspec.Struct):
-    identifiers: tuple[_Identifier, ...]
-
-
-class OneAnswer(msgspec.Struct):
-    """A catalog."""
-
-    catalog: Catalog
 
 
 class Catalogs(Resource[S]):
@@ -41,20 +21,18 @@ class Catalogs(Resource[S]):
     @verb
     def list(self) -> Flow[tuple[Catalog, ...]]:
         """List the catalogs the caller may see."""
-        reply = yield request("GET", metalake_url(self.scope.metalake, "catalogs"), query={"details": "true"})
-        return decode(reply, _ListAnswer).catalogs
+        query = {"details": "true"}
+        return call("GET", self.gravitino_url("catalogs"), answer=tuple[Catalog, ...], field="catalogs", query=query)
 
     @verb
     def names(self) -> Flow[tuple[str, ...]]:
         """List the names of catalogs, those among them that only hold something that the caller may use."""
-        reply = yield request("GET", metalake_url(self.scope.metalake, "catalogs"))
-        return tuple(each.name for each in decode(reply, _NamesAnswer).identifiers)
+        return list_names(self.gravitino_url("catalogs"))
 
     @verb
     def get(self, name: str) -> Flow[Catalog]:
         """Load one catalog."""
-        reply = yield request("GET", metalake_url(self.scope.metalake, "catalogs", name))
-        return decode(reply, OneAnswer).catalog
+        return call("GET", self.gravitino_url("catalogs", name), answer=Catalog, field="catalog")
 
     @verb
     def create(
@@ -74,8 +52,7 @@ class Catalogs(Resource[S]):
             "comment": comment,
             "properties": dict(properties or {}),
         }
-        reply = yield request("POST", metalake_url(self.scope.metalake, "catalogs"), body=body)
-        return decode(reply, OneAnswer).catalog
+        return call("POST", self.gravitino_url("catalogs"), answer=Catalog, field="catalog", body=body)
 
     @verb
     def alter(
@@ -89,22 +66,20 @@ class Catalogs(Resource[S]):
     ) -> Flow[Catalog]:
         """Rename a catalog, or change its comment or properties, all at once."""
         body = update_body(name=name, comment=comment, updates=updates, removals=removals)
-        reply = yield request("PUT", metalake_url(self.scope.metalake, "catalogs", catalog), body=body)
-        return decode(reply, OneAnswer).catalog
+        return call("PUT", self.gravitino_url("catalogs", catalog), answer=Catalog, field="catalog", body=body)
 
     @verb
     def enable(self, name: str) -> Flow[None]:
         """Put a catalog to use."""
-        yield request("PATCH", metalake_url(self.scope.metalake, "catalogs", name), body={"inUse": True})
+        yield request("PATCH", self.gravitino_url("catalogs", name), body={"inUse": True})
 
     @verb
     def disable(self, name: str) -> Flow[None]:
         """Take a catalog out of use; then it can be dropped."""
-        yield request("PATCH", metalake_url(self.scope.metalake, "catalogs", name), body={"inUse": False})
+        yield request("PATCH", self.gravitino_url("catalogs", name), body={"inUse": False})
 
     @verb
     def drop(self, name: str, *, force: bool = False) -> Flow[bool]:
         """Drop a catalog and tell whether it was there; `force` drops one in use or with namespaces."""
-        url = metalake_url(self.scope.metalake, "catalogs", name)
-        reply = yield request("DELETE", url, query={"force": "true" if force else None})
-        return decode(reply, DropAnswer).dropped
+        url = self.gravitino_url("catalogs", name)
+        return call("DELETE", url, answer=bool, field="dropped", query={"force": "true" if force else None})

@@ -5,8 +5,7 @@ May import this room. How long to wait is the caller's business: a client's own 
 
 from __future__ import annotations
 
-from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
-from limnos.client.paths import OWN
+from limnos.client.flow import OWN, Flow, Resource, S, call, segments, verb
 from limnos.client.values import ChangesPage
 
 
@@ -32,5 +31,4 @@ class Changes(Resource[S]):
         path = f"{OWN}{segments('metalakes', self.scope.metalake)}{of_catalog}/changes"
         numbers = {"limit": limit, "wait_s": wait_s}
         query = {"after": after} | {name: None if value is None else str(value) for name, value in numbers.items()}
-        reply = yield request("GET", path, query=query)
-        return decode(reply, ChangesPage)
+        return call("GET", path, answer=ChangesPage, query=query)

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-import msgspec
-
 from limnos.client.errors import ArgumentError
-from limnos.client.flow import Flow, Request, Resource, S, decode, request, segments, verb
-from limnos.client.paths import OWN
+from limnos.client.flow import OWN, Flow, Request, Resource, S, call, decode, request, segments, verb
 from limnos.client.values import Imported, ImportInfo
 from limnos.model.frames import BrokenFrame, frame_at
 
@@ -31,10 +28,6 @@ class Part(NamedTuple):
 
     records: int
     data: bytes
-
-
-class _ListAnswer(msgspec.Struct):
-    imports: tuple[ImportInfo, ...]
 
 
 def export_request(metalake: str, *, format: str, secrets: bool) -> Request:
@@ -102,18 +95,18 @@ class Imports(Resource[S]):
     @verb
     def list(self) -> Flow[tuple[ImportInfo, ...]]:
         """List the imports that are under way."""
-        return decode((yield request("GET", f"{OWN}/imports")), _ListAnswer).imports
+        return call("GET", f"{OWN}/imports", answer=tuple[ImportInfo, ...], field="imports")
 
     @verb
     def begin(self, name: str, *, format: Form = "proto", ids: str = "map") -> Flow[ImportInfo]:
         """Begin an import of a metalake under a name; `ids` are kept (`keep`) or given anew (`map`)."""
         body = {"name": name, "format": format, "ids": ids}
-        return decode((yield request("POST", f"{OWN}/imports", body=body)), ImportInfo)
+        return call("POST", f"{OWN}/imports", answer=ImportInfo, body=body)
 
     @verb
     def load(self, import_id: int) -> Flow[ImportInfo]:
         """Tell how many records an import has."""
-        return decode((yield request("GET", _url(import_id))), ImportInfo)
+        return call("GET", _url(import_id), answer=ImportInfo)
 
     @verb
     def feed(self, found: ImportInfo, part: Part) -> Flow[ImportInfo]:
@@ -125,7 +118,7 @@ class Imports(Resource[S]):
     @verb
     def finish(self, import_id: int) -> Flow[Imported]:
         """Show the metalake with everything in it."""
-        return decode((yield request("POST", _url(import_id, "finish"))), Imported)
+        return call("POST", _url(import_id, "finish"), answer=Imported)
 
     @verb
     def give_up(self, import_id: int) -> Flow[None]:

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
-from limnos.client.metalakes import DropAnswer
+from limnos.client.flow import Flow, Resource, S, call, segments, verb
 from limnos.client.paths import parts_of
-from limnos.client.schemas import ListAnswer, schema_url
+from limnos.client.schemas import list_names, schema_url
 from limnos.client.values import Audit, Parts
 
 
@@ -38,18 +37,6 @@ class FilesetFile(msgspec.Struct, frozen=True, rename="camel"):
     path: str = ""
 
 
-class _Fileset(msgspec.Struct):
-    fileset: Fileset
-
-
-class _Files(msgspec.Struct):
-    files: tuple[FilesetFile, ...]
-
-
-class _Location(msgspec.Struct, rename="camel"):
-    file_location: str
-
-
 class Filesets(Resource[S]):
     """The filesets of the client's metalake."""
 
@@ -63,13 +50,12 @@ class Filesets(Resource[S]):
     def list(self, schema: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the filesets of a schema, as whole paths."""
         parts = parts_of(schema, least=2)[:2]
-        reply = yield request("GET", f"{schema_url(self.scope, *parts)}/filesets")
-        return tuple((*parts, each.name) for each in decode(reply, ListAnswer).identifiers)
+        return tuple((*parts, name) for name in (yield from list_names(f"{schema_url(self.scope, *parts)}/filesets")))
 
     @verb
     def get(self, path: str | Sequence[str]) -> Flow[Fileset]:
         """Load a fileset."""
-        return decode((yield request("GET", self._url(path))), _Fileset).fileset
+        return call("GET", self._url(path), answer=Fileset, field="fileset")
 
     @verb
     def create(
@@ -82,13 +68,13 @@ class Filesets(Resource[S]):
             "name": name, "type": "external" if external else "managed", "storageLocations": dict(locations or {}), "comment": comment,
             "properties": dict(properties or {}),
         }  # fmt: skip
-        reply = yield request("POST", f"{schema_url(self.scope, catalog, schema)}/filesets", body=body)
-        return decode(reply, _Fileset).fileset
+        url = f"{schema_url(self.scope, catalog, schema)}/filesets"
+        return call("POST", url, answer=Fileset, field="fileset", body=body)
 
     @verb
     def delete(self, path: str | Sequence[str]) -> Flow[bool]:
         """Drop a fileset and tell whether it was there; files of a managed one go when it cannot be brought back any longer."""
-        return decode((yield request("DELETE", self._url(path))), DropAnswer).dropped
+        return call("DELETE", self._url(path), answer=bool, field="dropped")
 
     @verb
     def files(
@@ -96,10 +82,10 @@ class Filesets(Resource[S]):
     ) -> Flow[tuple[FilesetFile, ...]]:
         """List what lies directly in a directory of a fileset, directories first."""
         query = {"sub_path": sub_path, "location_name": location}
-        return decode((yield request("GET", self._url(path, "files"), query=query)), _Files).files
+        return call("GET", self._url(path, "files"), answer=tuple[FilesetFile, ...], field="files", query=query)
 
     @verb
     def location(self, path: str | Sequence[str], sub_path: str = "/", *, location: str | None = None) -> Flow[str]:
         """Tell where something in a fileset lies."""
         query = {"sub_path": sub_path, "location_name": location}
-        return decode((yield request("GET", self._url(path, "location"), query=query)), _Location).file_location
+        return call("GET", self._url(path, "location"), answer=str, field="fileLocation", query=query)

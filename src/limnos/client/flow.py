@@ -7,9 +7,9 @@ why every resource is written once.
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -20,6 +20,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound="Sender")
 
+API = "/api"
+OWN = "/api/limnos/v1"
 ATTEMPTS_MAX = 3
 PAUSE_MAX_S = 10.0
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT"})
@@ -91,6 +93,36 @@ def decode(reply: Reply, shape: type[T]) -> T:
         ) from error
 
 
+def call(
+    method: str,
+    path: str,
+    *,
+    answer: type[T],
+    field: str | None = None,
+    query: Mapping[str, str | None] | None = None,
+    body: Mapping[str, object] | None = None,
+    key: str | None = None,
+    repeatable: bool = False,
+) -> Flow[T]:
+    """Send one request, described as for `request`, and return its answer as a value of the type `answer`.
+
+    With `field`, the answer is an object that holds the value in this field. Raises UnexpectedAnswerError when the answer
+    has another shape.
+    """
+    sent = request(method, path, query=query, body=body, key=key, repeatable=repeatable)
+    reply = yield sent
+    if field is None:
+        return decode(reply, answer)
+    value: T = decode(reply, _envelope(field, cast("Hashable", answer))).value
+    return value
+
+
+@functools.cache
+def _envelope(field: str, value: object) -> Any:  # noqa: ANN401 - made at run time
+    """Return the type of a JSON object that holds a value in one field."""
+    return msgspec.defstruct("Envelope", [("value", value)], rename={"value": field})
+
+
 def retry_pause_s(sent: Request, error: Exception, attempt: int) -> float | None:
     """Tell how long to wait before trying again, in seconds, or None for not at all.
 
@@ -143,6 +175,14 @@ class Resource(Generic[S]):
         self.sender = sender
         self.scope = scope
 
+    def gravitino_url(self, *names: str) -> str:
+        """Spell the Gravitino address of something in the client's metalake."""
+        return f"{API}/metalakes{segments(self.scope.metalake, *names)}"
+
+    def own_url(self, *names: str) -> str:
+        """Spell the address of something in the client's metalake in Limnos' own API."""
+        return f"{OWN}/metalakes{segments(self.scope.metalake, *names)}"
+
 
 class verb(Generic[P, T]):  # noqa: N801 - a decorator, used like `property`
     """Turn a flow into a method: on a blocking client it returns the result, on an asynchronous one an awaitable."""
@@ -163,7 +203,12 @@ class verb(Generic[P, T]):  # noqa: N801 - a decorator, used like `property`
         sender = instance.sender
 
         @functools.wraps(self.flow)
-        def call(*args: P.args, **kwargs: P.kwargs) -> object:
-            return sender.run(self.flow(instance, *args, **kwargs))
+        def bound(*args: P.args, **kwargs: P.kwargs) -> object:
+            return sender.run(_started_by_sender(self.flow, instance, *args, **kwargs))
 
-        return call
+        return bound
+
+
+def _started_by_sender(flow: Callable[P, Flow[T]], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
+    """Call what makes a flow when the sender starts it, so that an awaited call raises where it is awaited."""
+    return (yield from flow(*args, **kwargs))

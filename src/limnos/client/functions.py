@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
-from limnos.client.metalakes import DropAnswer
+from limnos.client.flow import Flow, Resource, S, call, segments, verb
 from limnos.client.paths import parts_of
-from limnos.client.schemas import ListAnswer, schema_url
+from limnos.client.schemas import list_names, schema_url
 from limnos.client.server import DEFAULT_SEPARATOR, separator
 from limnos.client.values import Audit, Json, Parts
 
@@ -28,10 +27,6 @@ class Function(msgspec.Struct, frozen=True, rename="camel"):
     audit: Audit = Audit()
 
 
-class _Function(msgspec.Struct):
-    function: Function
-
-
 class Functions(Resource[S]):
     """The functions of the client's metalake."""
 
@@ -45,15 +40,15 @@ class Functions(Resource[S]):
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the functions of a namespace, as whole paths."""
         parts = parts_of(namespace, least=2)
-        reply = yield request("GET", (yield from self._url(parts)))
-        return tuple((*parts, each.name) for each in decode(reply, ListAnswer).identifiers)
+        url = yield from self._url(parts)
+        return tuple((*parts, name) for name in (yield from list_names(url)))
 
     @verb
     def get(self, path: str | Sequence[str]) -> Flow[Function]:
         """Load a function."""
         *namespace, name = parts_of(path, least=3)
         url = yield from self._url(tuple(namespace), name)
-        return decode((yield request("GET", url)), _Function).function
+        return (yield from call("GET", url, answer=Function, field="function"))
 
     @verb
     def register(
@@ -65,12 +60,12 @@ class Functions(Resource[S]):
         body = {
             "name": name, "functionType": function_type, "deterministic": deterministic, "definitions": [*definitions], "comment": comment,
         }  # fmt: skip
-        reply = yield request("POST", (yield from self._url(tuple(namespace))), body=body)
-        return decode(reply, _Function).function
+        url = yield from self._url(tuple(namespace))
+        return (yield from call("POST", url, answer=Function, field="function", body=body))
 
     @verb
     def delete(self, path: str | Sequence[str]) -> Flow[bool]:
         """Drop a function and tell whether it was there."""
         *namespace, name = parts_of(path, least=3)
         url = yield from self._url(tuple(namespace), name)
-        return decode((yield request("DELETE", url)), DropAnswer).dropped
+        return (yield from call("DELETE", url, answer=bool, field="dropped"))

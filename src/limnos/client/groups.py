@@ -7,24 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import metalake_url, own_url
-from limnos.client.users import RemoveAnswer
+from limnos.client.flow import Flow, Resource, S, call, verb
 from limnos.client.values import Group
-
-
-class _ListAnswer(msgspec.Struct):
-    groups: tuple[Group, ...]
-
-
-class _OneAnswer(msgspec.Struct):
-    group: Group
-
-
-class _MembersAnswer(msgspec.Struct):
-    members: tuple[str, ...]
 
 
 class Groups(Resource[S]):
@@ -35,42 +19,36 @@ class Groups(Resource[S]):
     @verb
     def list(self) -> Flow[tuple[Group, ...]]:
         """List the groups with their roles."""
-        reply = yield request("GET", metalake_url(self.scope.metalake, "groups"), query={"details": "true"})
-        return decode(reply, _ListAnswer).groups
+        query = {"details": "true"}
+        return call("GET", self.gravitino_url("groups"), answer=tuple[Group, ...], field="groups", query=query)
 
     @verb
     def get(self, name: str) -> Flow[Group]:
         """Load one group with the roles given to it."""
-        reply = yield request("GET", metalake_url(self.scope.metalake, "groups", name))
-        return decode(reply, _OneAnswer).group
+        return call("GET", self.gravitino_url("groups", name), answer=Group, field="group")
 
     @verb
     def create(self, name: str) -> Flow[Group]:
         """Make a group without members."""
-        reply = yield request("POST", metalake_url(self.scope.metalake, "groups"), body={"name": name})
-        return decode(reply, _OneAnswer).group
+        return call("POST", self.gravitino_url("groups"), answer=Group, field="group", body={"name": name})
 
     @verb
     def delete(self, name: str) -> Flow[bool]:
         """Delete a group and tell whether it was there."""
-        reply = yield request("DELETE", metalake_url(self.scope.metalake, "groups", name))
-        return decode(reply, RemoveAnswer).removed
+        return call("DELETE", self.gravitino_url("groups", name), answer=bool, field="removed")
 
     @verb
     def members(self, group: str) -> Flow[tuple[str, ...]]:
         """List the users who were put into a group."""
-        reply = yield request("GET", own_url(self.scope.metalake, "groups", group, "members"))
-        return decode(reply, _MembersAnswer).members
+        return call("GET", self.own_url("groups", group, "members"), answer=tuple[str, ...], field="members")
 
     @verb
     def add(self, group: str, users: Iterable[str]) -> Flow[tuple[str, ...]]:
         """Put users into a group, all or none, and list its members."""
-        url = own_url(self.scope.metalake, "groups", group, "members")
-        reply = yield request("POST", url, body={"users": [*users]})
-        return decode(reply, _MembersAnswer).members
+        url = self.own_url("groups", group, "members")
+        return call("POST", url, answer=tuple[str, ...], field="members", body={"users": [*users]})
 
     @verb
     def remove(self, group: str, user: str) -> Flow[bool]:
         """Take one user out of a group and tell whether they were in it."""
-        reply = yield request("DELETE", own_url(self.scope.metalake, "groups", group, "members", user))
-        return decode(reply, RemoveAnswer).removed
+        return call("DELETE", self.own_url("groups", group, "members", user), answer=bool, field="removed")

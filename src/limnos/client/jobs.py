@@ -9,9 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.metalakes import DropAnswer
-from limnos.client.paths import metalake_url, own_url
+from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.values import Audit, Json
 
 
@@ -64,22 +62,6 @@ class JobResult(msgspec.Struct, frozen=True):
     stderr_bytes: int = 0
 
 
-class _Template(msgspec.Struct, rename="camel"):
-    job_template: JobTemplate
-
-
-class _Templates(msgspec.Struct, rename="camel"):
-    job_templates: tuple[JobTemplate, ...]
-
-
-class _Job(msgspec.Struct):
-    job: Job
-
-
-class _Jobs(msgspec.Struct):
-    jobs: tuple[Job, ...]
-
-
 class JobTemplates(Resource[S]):
     """The job templates of the client's metalake; pipelines show among them."""
 
@@ -88,34 +70,31 @@ class JobTemplates(Resource[S]):
     @verb
     def list(self) -> Flow[tuple[JobTemplate, ...]]:
         """List the templates that the caller may use."""
-        reply = yield request("GET", metalake_url(self.scope.metalake, "jobs", "templates") + "?details=true")
-        return decode(reply, _Templates).job_templates
+        url = self.gravitino_url("jobs", "templates") + "?details=true"
+        return call("GET", url, answer=tuple[JobTemplate, ...], field="jobTemplates")
 
     @verb
     def get(self, name: str) -> Flow[JobTemplate]:
         """Load a template."""
-        reply = yield request("GET", metalake_url(self.scope.metalake, "jobs", "templates", name))
-        return decode(reply, _Template).job_template
+        return call("GET", self.gravitino_url("jobs", "templates", name), answer=JobTemplate, field="jobTemplate")
 
     @verb
     def register(self, name: str, *, job_type: str, executable: str, fields: Json | None = None) -> Flow[None]:
         """Make a template, which the caller then owns; `fields` are the others of `JobTemplate`, in Gravitino's words."""
         template = {**(fields or {}), "name": name, "jobType": job_type, "executable": executable}
-        yield request("POST", metalake_url(self.scope.metalake, "jobs", "templates"), body={"jobTemplate": template})
+        yield request("POST", self.gravitino_url("jobs", "templates"), body={"jobTemplate": template})
 
     @verb
     def alter(self, name: str, *, job_type: str, fields: Json) -> Flow[JobTemplate]:
         """Change what a template runs: `newExecutable`, `newArguments` and so on; what is not named stays."""
         update = {"@type": "updateTemplate", "newTemplate": {"@type": job_type, **fields}}
-        url = metalake_url(self.scope.metalake, "jobs", "templates", name)
-        reply = yield request("PUT", url, body={"updates": [update]})
-        return decode(reply, _Template).job_template
+        url = self.gravitino_url("jobs", "templates", name)
+        return call("PUT", url, answer=JobTemplate, field="jobTemplate", body={"updates": [update]})
 
     @verb
     def delete(self, name: str) -> Flow[bool]:
         """Delete a template with its jobs, and tell whether it was there."""
-        reply = yield request("DELETE", metalake_url(self.scope.metalake, "jobs", "templates", name))
-        return decode(reply, DropAnswer).dropped
+        return call("DELETE", self.gravitino_url("jobs", "templates", name), answer=bool, field="dropped")
 
 
 class Jobs(Resource[S]):
@@ -126,32 +105,27 @@ class Jobs(Resource[S]):
     @verb
     def list(self, template: str | None = None) -> Flow[tuple[Job, ...]]:
         """List the newest jobs that the caller sees, of a template if it is named."""
-        url = metalake_url(self.scope.metalake, "jobs", "runs")
-        reply = yield request("GET", url, query={"jobTemplateName": template})
-        return decode(reply, _Jobs).jobs
+        url = self.gravitino_url("jobs", "runs")
+        return call("GET", url, answer=tuple[Job, ...], field="jobs", query={"jobTemplateName": template})
 
     @verb
     def get(self, job: str) -> Flow[Job]:
         """Load a job."""
-        reply = yield request("GET", metalake_url(self.scope.metalake, "jobs", "runs", job))
-        return decode(reply, _Job).job
+        return call("GET", self.gravitino_url("jobs", "runs", job), answer=Job, field="job")
 
     @verb
     def run(self, template: str, *, conf: Mapping[str, str] | None = None) -> Flow[Job]:
         """Ask for a job of a template, with values for the places that it leaves open."""
         body = {"jobTemplateName": template, "jobConf": dict(conf or {})}
-        reply = yield request("POST", metalake_url(self.scope.metalake, "jobs", "runs"), body=body)
-        return decode(reply, _Job).job
+        return call("POST", self.gravitino_url("jobs", "runs"), answer=Job, field="job", body=body)
 
     @verb
     def cancel(self, job: str) -> Flow[Job]:
         """Ask a job to stop; one that has ended stays as it is."""
-        url = metalake_url(self.scope.metalake, "jobs", "runs", job)
-        reply = yield request("POST", url, repeatable=True)
-        return decode(reply, _Job).job
+        url = self.gravitino_url("jobs", "runs", job)
+        return call("POST", url, answer=Job, field="job", repeatable=True)
 
     @verb
     def result(self, job: str) -> Flow[JobResult]:
         """Tell what became of a job that the server ran by itself, and what it wrote."""
-        reply = yield request("GET", own_url(self.scope.metalake, "jobs", job))
-        return decode(reply, JobResult)
+        return call("GET", self.own_url("jobs", job), answer=JobResult)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import own_url, parts_of
+from limnos.client.flow import Flow, Resource, S, call, decode, request, verb
+from limnos.client.paths import parts_of
 from limnos.client.values import LineageEdge, LineageGraph, LineageNode, LineageTaken
 from limnos.names import display
 
@@ -23,8 +23,7 @@ class Lineage(Resource[S]):
     @verb
     def send(self, event: Mapping[str, object]) -> Flow[LineageTaken]:
         """Send an OpenLineage event; what the caller may not change or see is left out, and told."""
-        reply = yield request("POST", own_url(self.scope.metalake, "lineage"), body=event)
-        return decode(reply, LineageTaken)
+        return call("POST", self.own_url("lineage"), answer=LineageTaken, body=event)
 
     @verb
     def up(self, path: str | Sequence[str], *, column: str | None = None, depth: int = 1) -> Flow[LineageGraph]:
@@ -47,7 +46,7 @@ class Lineage(Resource[S]):
         edges: list[LineageEdge] = []
         after: str | None = None
         while True:
-            reply = yield request("GET", own_url(self.scope.metalake, "lineage"), query=query | {"after": after})
+            reply = yield request("GET", self.own_url("lineage"), query=query | {"after": after})
             page = decode(reply, LineageGraph)
             nodes |= {node.id: node for node in page.nodes}
             edges += page.edges

@@ -5,19 +5,8 @@ May import this room.
 
 from __future__ import annotations
 
-import msgspec
-
-from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
-from limnos.client.paths import OWN
+from limnos.client.flow import OWN, Flow, Resource, S, call, segments, verb
 from limnos.client.values import Session
-
-
-class _SetAnswer(msgspec.Struct):
-    replaced: bool
-
-
-class _RemoveAnswer(msgspec.Struct):
-    removed: bool
 
 
 class Logins(Resource[S]):
@@ -28,23 +17,20 @@ class Logins(Resource[S]):
     @verb
     def login(self, user: str, password: str) -> Flow[Session]:
         """Open a session. Its token goes where an API token goes, until it ends."""
-        reply = yield request("POST", f"{OWN}/login", body={"user": user, "password": password})
-        return decode(reply, Session)
+        return call("POST", f"{OWN}/login", answer=Session, body={"user": user, "password": password})
 
     @verb
     def refresh(self, refresh_token: str) -> Flow[Session]:
         """Go on with a session: a new token; what refreshes it stays as it is."""
-        reply = yield request("POST", f"{OWN}/login", body={"refresh_token": refresh_token})
-        return decode(reply, Session)
+        return call("POST", f"{OWN}/login", answer=Session, body={"refresh_token": refresh_token})
 
     @verb
     def set_password(self, user: str, password: str, *, old: str | None = None) -> Flow[bool]:
         """Set a user's password and tell whether there was one; sessions of the last one end. One's own needs the old one."""
-        reply = yield request("PUT", f"{OWN}/users{segments(user)}/password", body={"password": password, "old": old})
-        return decode(reply, _SetAnswer).replaced
+        body = {"password": password, "old": old}
+        return call("PUT", f"{OWN}/users{segments(user)}/password", answer=bool, field="replaced", body=body)
 
     @verb
     def remove_password(self, user: str, *, old: str | None = None) -> Flow[bool]:
         """Take a user's password away and tell whether there was one."""
-        reply = yield request("DELETE", f"{OWN}/users{segments(user)}/password", body={"old": old})
-        return decode(reply, _RemoveAnswer).removed
+        return call("DELETE", f"{OWN}/users{segments(user)}/password", answer=bool, field="removed", body={"old": old})

@@ -7,25 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import API, metalake_url
+from limnos.client.flow import API, Flow, Resource, S, call, request, verb
+from limnos.client.paths import metalake_url
 from limnos.client.values import Json, Metalake
-
-
-class _ListAnswer(msgspec.Struct):
-    metalakes: tuple[Metalake, ...]
-
-
-class _OneAnswer(msgspec.Struct):
-    metalake: Metalake
-
-
-class DropAnswer(msgspec.Struct):
-    """Gravitino's answer to a drop: whether there was anything to drop."""
-
-    dropped: bool
 
 
 def update_body(
@@ -54,14 +38,12 @@ class Metalakes(Resource[S]):
     @verb
     def list(self) -> Flow[tuple[Metalake, ...]]:
         """List the metalakes the caller is a member of."""
-        reply = yield request("GET", f"{API}/metalakes")
-        return decode(reply, _ListAnswer).metalakes
+        return call("GET", f"{API}/metalakes", answer=tuple[Metalake, ...], field="metalakes")
 
     @verb
     def get(self, name: str) -> Flow[Metalake]:
         """Load one metalake."""
-        reply = yield request("GET", metalake_url(name))
-        return decode(reply, _OneAnswer).metalake
+        return call("GET", metalake_url(name), answer=Metalake, field="metalake")
 
     @verb
     def create(
@@ -69,8 +51,7 @@ class Metalakes(Resource[S]):
     ) -> Flow[Metalake]:
         """Make a metalake; only service admins may."""
         body = {"name": name, "comment": comment, "properties": dict(properties or {})}
-        reply = yield request("POST", f"{API}/metalakes", body=body)
-        return decode(reply, _OneAnswer).metalake
+        return call("POST", f"{API}/metalakes", answer=Metalake, field="metalake", body=body)
 
     @verb
     def alter(
@@ -84,8 +65,7 @@ class Metalakes(Resource[S]):
     ) -> Flow[Metalake]:
         """Rename a metalake, or change its comment or properties, all at once."""
         body = update_body(name=name, comment=comment, updates=updates, removals=removals)
-        reply = yield request("PUT", metalake_url(metalake), body=body)
-        return decode(reply, _OneAnswer).metalake
+        return call("PUT", metalake_url(metalake), answer=Metalake, field="metalake", body=body)
 
     @verb
     def enable(self, name: str) -> Flow[None]:
@@ -100,5 +80,5 @@ class Metalakes(Resource[S]):
     @verb
     def drop(self, name: str, *, force: bool = False) -> Flow[bool]:
         """Drop a metalake and tell whether it was there; `force` drops one in use or with catalogs."""
-        reply = yield request("DELETE", metalake_url(name), query={"force": "true" if force else None})
-        return decode(reply, DropAnswer).dropped
+        query = {"force": "true" if force else None}
+        return call("DELETE", metalake_url(name), answer=bool, field="dropped", query=query)

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
-from limnos.client.metalakes import DropAnswer
+from limnos.client.flow import Flow, Resource, S, call, request, segments, verb
 from limnos.client.paths import parts_of
-from limnos.client.schemas import ListAnswer, schema_url
+from limnos.client.schemas import list_names, schema_url
 from limnos.client.values import Audit, Parts
 
 
@@ -37,18 +36,6 @@ class ModelVersion(msgspec.Struct, frozen=True):
     audit: Audit = Audit()
 
 
-class _Model(msgspec.Struct):
-    model: Model
-
-
-class _Version(msgspec.Struct, rename="camel"):
-    model_version: ModelVersion
-
-
-class _Infos(msgspec.Struct):
-    infos: tuple[ModelVersion, ...]
-
-
 class Models(Resource[S]):
     """The models of the client's metalake."""
 
@@ -62,13 +49,12 @@ class Models(Resource[S]):
     def list(self, schema: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the models of a schema, as whole paths."""
         parts = parts_of(schema, least=2)[:2]
-        reply = yield request("GET", f"{schema_url(self.scope, *parts)}/models")
-        return tuple((*parts, each.name) for each in decode(reply, ListAnswer).identifiers)
+        return tuple((*parts, name) for name in (yield from list_names(f"{schema_url(self.scope, *parts)}/models")))
 
     @verb
     def get(self, path: str | Sequence[str]) -> Flow[Model]:
         """Load a model."""
-        return decode((yield request("GET", self._url(path))), _Model).model
+        return call("GET", self._url(path), answer=Model, field="model")
 
     @verb
     def register(
@@ -77,25 +63,24 @@ class Models(Resource[S]):
         """Make a model without versions, which the caller then owns."""
         catalog, schema, name = parts_of(path, least=3)[:3]
         body = {"name": name, "comment": comment, "properties": dict(properties or {})}
-        reply = yield request("POST", f"{schema_url(self.scope, catalog, schema)}/models", body=body)
-        return decode(reply, _Model).model
+        return call("POST", f"{schema_url(self.scope, catalog, schema)}/models", answer=Model, field="model", body=body)
 
     @verb
     def delete(self, path: str | Sequence[str]) -> Flow[bool]:
         """Delete a model with its versions, and tell whether it was there."""
-        return decode((yield request("DELETE", self._url(path))), DropAnswer).dropped
+        return call("DELETE", self._url(path), answer=bool, field="dropped")
 
     @verb
     def versions(self, path: str | Sequence[str]) -> Flow[tuple[ModelVersion, ...]]:
         """List the versions of a model."""
-        reply = yield request("GET", self._url(path, "versions") + "?details=true")
-        return decode(reply, _Infos).infos
+        url = self._url(path, "versions") + "?details=true"
+        return call("GET", url, answer=tuple[ModelVersion, ...], field="infos")
 
     @verb
     def version(self, path: str | Sequence[str], which: int | str) -> Flow[ModelVersion]:
         """Load one version, by its number or an alias."""
         kind = "versions" if isinstance(which, int) else "aliases"
-        return decode((yield request("GET", self._url(path, kind, str(which)))), _Version).model_version
+        return call("GET", self._url(path, kind, str(which)), answer=ModelVersion, field="modelVersion")
 
     @verb
     def link(
@@ -110,4 +95,4 @@ class Models(Resource[S]):
     def unlink(self, path: str | Sequence[str], which: int | str) -> Flow[bool]:
         """Delete one version, by its number or an alias, and tell whether it was there."""
         kind = "versions" if isinstance(which, int) else "aliases"
-        return decode((yield request("DELETE", self._url(path, kind, str(which)))), DropAnswer).dropped
+        return call("DELETE", self._url(path, kind, str(which)), answer=bool, field="dropped")

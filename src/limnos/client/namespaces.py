@@ -10,8 +10,8 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 import msgspec
 
 from limnos.client.errors import ArgumentError
-from limnos.client.flow import Flow, Reply, Request, Resource, S, decode, request, verb
-from limnos.client.paths import metalake_url, namespace_url, namespaces_url, own_url, parts_of
+from limnos.client.flow import Flow, Reply, Request, Resource, S, call, decode, request, verb
+from limnos.client.paths import namespace_url, namespaces_url, own_url, parts_of
 from limnos.client.server import separator
 from limnos.client.values import Moved, Namespace, Parts
 from limnos.names.iceberg import SEPARATOR
@@ -44,7 +44,7 @@ class Namespaces(Resource[S]):
         token: str | None = ""
         while token is not None:
             query = {"parent": SEPARATOR.join(levels) or None, "pageToken": token, "pageSize": PAGE_SIZE}
-            answer = decode((yield request("GET", url, query=query)), _ListAnswer)
+            answer = yield from call("GET", url, answer=_ListAnswer, query=query)
             found += tuple((catalog, *child) for child in answer.namespaces)
             token = answer.next_page_token or None
         return found
@@ -107,7 +107,7 @@ class Namespaces(Resource[S]):
         glue = yield from separator(self.scope)
         name = LogicalCodec(glue, policy="unrestricted").join(parts[1:])
         body = {"name": name, "comment": comment, "properties": properties}
-        yield request("POST", metalake_url(self.scope.metalake, "catalogs", parts[0], "schemas"), body=body)
+        yield request("POST", self.gravitino_url("catalogs", parts[0], "schemas"), body=body)
 
 
 def move(metalake: str, kind: str, source: Parts, target: Parts) -> Flow[Moved]:
@@ -117,5 +117,4 @@ def move(metalake: str, kind: str, source: Parts, target: Parts) -> Flow[Moved]:
     if len(source) < 2 or len(target) < 2:
         raise ArgumentError(f"a {kind} has at least two parts, catalog and name; a catalog itself cannot be moved")
     body = {"kind": kind, "source": source[1:], "target": target[1:]}
-    reply = yield request("POST", own_url(metalake, "catalogs", source[0], "move"), body=body)
-    return decode(reply, Moved)
+    return call("POST", own_url(metalake, "catalogs", source[0], "move"), answer=Moved, body=body)

@@ -5,8 +5,7 @@ May import this room.
 
 from __future__ import annotations
 
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import own_url
+from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.values import NameChange, NameChanges, NameCheck
 
 
@@ -23,7 +22,7 @@ class Names(Resource[S]):
     @verb
     def check(self, catalog: str, *, separator: str | None = None) -> Flow[NameCheck]:
         """Say which names hold a separator, the server's unless another is named."""
-        return decode((yield request("GET", self._url(catalog), query={"separator": separator})), NameCheck)
+        return call("GET", self._url(catalog), answer=NameCheck, query={"separator": separator})
 
     @verb
     def plan(
@@ -33,7 +32,7 @@ class Names(Resource[S]):
         body: dict[str, object] = {"replacement": replacement, "nested": nested}
         if separator is not None:
             body["separator"] = separator
-        found = decode((yield request("PUT", self._url(catalog, "changes"), body=body)), NameChanges)
+        found = yield from call("PUT", self._url(catalog, "changes"), answer=NameChanges, body=body)
         return found if found.state == "planned" else (yield from self._until(catalog, "planned"))
 
     @verb
@@ -43,7 +42,7 @@ class Names(Resource[S]):
         after: int | None = 0
         while True:
             query = {"after": str(after), "limit": str(min(1000, limit - len(found)))}
-            answer = decode((yield request("GET", self._url(catalog, "changes"), query=query)), _ShowAnswer)
+            answer = yield from call("GET", self._url(catalog, "changes"), answer=_ShowAnswer, query=query)
             found, after = found + answer.changes, answer.after
             if after is None or len(found) >= limit:
                 head = {field: getattr(answer, field) for field in NameChanges.__struct_fields__}
@@ -52,7 +51,7 @@ class Names(Resource[S]):
     @verb
     def go_on(self, catalog: str, *, to: str) -> Flow[NameChanges]:
         """Do one batch towards `planned`, `migrated` or `undone`."""
-        return decode((yield request("POST", self._url(catalog, "changes"), body={"to": to})), NameChanges)
+        return call("POST", self._url(catalog, "changes"), answer=NameChanges, body={"to": to})
 
     @verb
     def migrate(self, catalog: str) -> Flow[NameChanges]:
@@ -72,9 +71,9 @@ class Names(Resource[S]):
     def _until(self, catalog: str, goal: str) -> Flow[NameChanges]:
         while True:
             url = self._url(catalog, "changes")
-            found = decode((yield request("POST", url, body={"to": goal})), NameChanges)
+            found = yield from call("POST", url, answer=NameChanges, body={"to": goal})
             if found.done:
                 return found
 
     def _url(self, catalog: str, *below: str) -> str:
-        return own_url(self.scope.metalake, "catalogs", catalog, "names", *below)
+        return self.own_url("catalogs", catalog, "names", *below)

@@ -11,7 +11,7 @@ import msgspec
 
 from limnos.client.flow import Flow, Resource, S, decode, request, verb
 from limnos.client.objects import object_name
-from limnos.client.paths import TYPES, metalake_url
+from limnos.client.paths import TYPES
 from limnos.client.values import Owner
 
 
@@ -28,7 +28,7 @@ class Owners(Resource[S]):
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Owner | None]:
         """Tell who owns an object; `kind` is `metalake`, `catalog`, `namespace`, `table` or `role`."""
         name = yield from object_name(self.scope, path, kind=kind)
-        reply = yield request("GET", metalake_url(self.scope.metalake, "owners", TYPES[kind], name))
+        reply = yield request("GET", self.gravitino_url("owners", TYPES[kind], name))
         return decode(reply, _OwnerAnswer).owner
 
     @verb
@@ -36,4 +36,4 @@ class Owners(Resource[S]):
         """Hand an object to another user, or with `group` to a group."""
         name = yield from object_name(self.scope, path, kind=kind)
         body = {"name": owner, "type": "GROUP" if group else "USER"}
-        yield request("PUT", metalake_url(self.scope.metalake, "owners", TYPES[kind], name), body=body)
+        yield request("PUT", self.gravitino_url("owners", TYPES[kind], name), body=body)

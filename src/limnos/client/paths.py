@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from limnos.client.errors import ArgumentError
-from limnos.client.flow import segments
+from limnos.client.flow import API, OWN, segments
 from limnos.client.values import Parts
 from limnos.model.kind_table import kinds_with, row_of
 from limnos.model.kinds import APART, SECURABLE, Form
 from limnos.names import display, iceberg
 from limnos.names.fullname import FullName, render_quoted
 from limnos.names.logical import LogicalCodec
-
-API = "/api"
-OWN = "/api/limnos/v1"
 
 TYPES = {kind.word: row_of(kind).gravitino or kind.word for kind in SECURABLE}
 """Our word for a kind of object, and Gravitino's."""

@@ -9,11 +9,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.metalakes import DropAnswer
+from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.objects import object_name
-from limnos.client.paths import TYPES, metalake_url
-from limnos.client.tags import NamesAnswer, ObjectsAnswer
+from limnos.client.paths import TYPES
 from limnos.client.values import Audit, Json, MetadataObject
 
 
@@ -29,31 +27,23 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
     audit: Audit = Audit()
 
 
-class _Policy(msgspec.Struct):
-    policy: Policy
-
-
-class _Policies(msgspec.Struct):
-    policies: tuple[Policy, ...]
-
-
 class Policies(Resource[S]):
     """The policies of the client's metalake. What lies below an object inherits its policies."""
 
     __slots__ = ()
 
     def _url(self, *names: str) -> str:
-        return metalake_url(self.scope.metalake, "policies", *names)
+        return self.gravitino_url("policies", *names)
 
     @verb
     def list(self) -> Flow[tuple[Policy, ...]]:
         """List the policies the caller may load."""
-        return decode((yield request("GET", self._url() + "?details=true")), _Policies).policies
+        return call("GET", self._url() + "?details=true", answer=tuple[Policy, ...], field="policies")
 
     @verb
     def get(self, name: str) -> Flow[Policy]:
         """Load a policy."""
-        return decode((yield request("GET", self._url(name))), _Policy).policy
+        return call("GET", self._url(name), answer=Policy, field="policy")
 
     @verb
     def create(
@@ -61,7 +51,7 @@ class Policies(Resource[S]):
     ) -> Flow[Policy]:
         """Make a policy, which the caller then owns; the kinds in its content's `supportedObjectTypes` never change."""
         body = {"name": name, "policyType": policy_type, "content": content, "enabled": enabled, "comment": comment}
-        return decode((yield request("POST", self._url(), body=body)), _Policy).policy
+        return call("POST", self._url(), answer=Policy, field="policy", body=body)
 
     @verb
     def enable(self, name: str, *, enabled: bool = True) -> Flow[None]:
@@ -71,18 +61,18 @@ class Policies(Resource[S]):
     @verb
     def delete(self, name: str) -> Flow[bool]:
         """Delete a policy and tell whether it was there."""
-        return decode((yield request("DELETE", self._url(name))), DropAnswer).dropped
+        return call("DELETE", self._url(name), answer=bool, field="dropped")
 
     @verb
     def objects(self, name: str) -> Flow[tuple[MetadataObject, ...]]:
         """List what a policy is on, of what the caller may know of."""
-        return decode((yield request("GET", self._url(name, "objects"))), ObjectsAnswer).metadata_objects
+        return call("GET", self._url(name, "objects"), answer=tuple[MetadataObject, ...], field="metadataObjects")
 
     @verb
     def on(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[Policy, ...]]:
         """List the policies of an object, those that it inherits among them; `kind` as in `Roles.allow`."""
         url = yield from self._on(path, kind)
-        return decode((yield request("GET", f"{url}?details=true")), _Policies).policies
+        return (yield from call("GET", f"{url}?details=true", answer=tuple[Policy, ...], field="policies"))
 
     @verb
     def change(
@@ -90,9 +80,9 @@ class Policies(Resource[S]):
     ) -> Flow[tuple[str, ...]]:
         """Attach policies to an object and detach others; returns the names of those that are on it then."""
         url = yield from self._on(path, kind)
-        reply = yield request("POST", url, body={"policiesToAdd": [*adds], "policiesToRemove": [*removes]})
-        return decode(reply, NamesAnswer).names
+        body = {"policiesToAdd": [*adds], "policiesToRemove": [*removes]}
+        return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))
 
     def _on(self, path: str | Sequence[str], kind: str) -> Flow[str]:
         name = yield from object_name(self.scope, path, kind=kind)
-        return metalake_url(self.scope.metalake, "objects", TYPES[kind], name, "policies")
+        return self.gravitino_url("objects", TYPES[kind], name, "policies")

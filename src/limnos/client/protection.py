@@ -9,14 +9,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.objects import object_name
-from limnos.client.paths import TYPES, own_url
+from limnos.client.paths import TYPES
 from limnos.client.values import ObjectName, Protector
-
-
-class _RemovedAnswer(msgspec.Struct):
-    removed: bool
 
 
 class _LoadAnswer(msgspec.Struct):
@@ -35,7 +31,7 @@ class Protection(Resource[S]):
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Protector | None]:
         """Tell what protects a catalog, namespace, table or view: itself or what is above it; None when nothing does."""
-        found = decode((yield request("GET", (yield from self._url(path, kind)))), _LoadAnswer)
+        found = yield from call("GET", (yield from self._url(path, kind)), answer=_LoadAnswer)
         return None if found.by is None else Protector(found.by, found.below, found.set_by or "", found.set_at or "")
 
     @verb
@@ -46,8 +42,8 @@ class Protection(Resource[S]):
     @verb
     def clear(self, path: str | Sequence[str], *, kind: str) -> Flow[bool]:
         """End an object's own protection; says whether there was one."""
-        return decode((yield request("DELETE", (yield from self._url(path, kind)))), _RemovedAnswer).removed
+        return (yield from call("DELETE", (yield from self._url(path, kind)), answer=bool, field="removed"))
 
     def _url(self, path: str | Sequence[str], kind: str) -> Flow[str]:
         name = yield from object_name(self.scope, path, kind=kind)
-        return own_url(self.scope.metalake, "objects", TYPES[kind], name, "protection")
+        return self.own_url("objects", TYPES[kind], name, "protection")

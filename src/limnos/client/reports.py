@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import own_url, parts_of
+from limnos.client.flow import Flow, Resource, S, call, verb
+from limnos.client.paths import parts_of
 from limnos.client.values import ReportInfo
 from limnos.names import display
 
@@ -31,7 +31,7 @@ class Reports(Resource[S]):
     ) -> Flow[tuple[ReportInfo, ...]]:
         """List a table's reports, newest first, at most so many; `type` is `scan` or `commit`."""
         parts = parts_of(path, least=3)
-        url = own_url(self.scope.metalake, "catalogs", parts[0], "reports")
+        url = self.own_url("catalogs", parts[0], "reports")
         found: tuple[ReportInfo, ...] = ()
         before: int | None = None
         while True:
@@ -39,7 +39,7 @@ class Reports(Resource[S]):
                 "table": display.render(parts[1:]), "type": type, "limit": str(max(1, min(limit - len(found), 1000))),
                 "before": None if before is None else str(before),
             }  # fmt: skip
-            answer = decode((yield request("GET", url, query=query)), _ListAnswer)
+            answer = yield from call("GET", url, answer=_ListAnswer, query=query)
             found += answer.reports
             before = answer.before
             if before is None or len(found) >= limit:

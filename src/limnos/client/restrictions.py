@@ -7,20 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.objects import object_name
-from limnos.client.paths import TYPES, own_url
+from limnos.client.paths import TYPES
 from limnos.client.values import Named, ReadRestriction
-
-
-class _ListAnswer(msgspec.Struct):
-    restrictions: tuple[ReadRestriction, ...]
-
-
-class _RemovedAnswer(msgspec.Struct):
-    removed: bool
 
 
 class Restrictions(Resource[S]):
@@ -31,7 +21,8 @@ class Restrictions(Resource[S]):
     @verb
     def list(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[ReadRestriction, ...]]:
         """List what restricts a `table` or `namespace`, what it lies in included."""
-        return decode((yield request("GET", (yield from self._url(path, kind)))), _ListAnswer).restrictions
+        url = yield from self._url(path, kind)
+        return (yield from call("GET", url, answer=tuple[ReadRestriction, ...], field="restrictions"))
 
     @verb
     def set(
@@ -45,8 +36,8 @@ class Restrictions(Resource[S]):
     @verb
     def remove(self, name: str, path: str | Sequence[str], *, kind: str) -> Flow[bool]:
         """Remove a restriction; says whether there was one."""
-        return decode((yield request("DELETE", (yield from self._url(path, kind, name)))), _RemovedAnswer).removed
+        return (yield from call("DELETE", (yield from self._url(path, kind, name)), answer=bool, field="removed"))
 
     def _url(self, path: str | Sequence[str], kind: str, *more: str) -> Flow[str]:
         name = yield from object_name(self.scope, path, kind=kind)
-        return own_url(self.scope.metalake, "objects", TYPES[kind], name, "restrictions", *more)
+        return self.own_url("objects", TYPES[kind], name, "restrictions", *more)

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import own_url
+from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.values import Json
 
 LIST_MAX = 1000
@@ -99,10 +98,6 @@ class Standing(msgspec.Struct, frozen=True):
     attempt: int
 
 
-class _Pipelines(msgspec.Struct):
-    pipelines: tuple[Pipeline, ...]
-
-
 class _Runs(msgspec.Struct):
     runs: tuple[Run, ...]
     next: str | None = None
@@ -119,24 +114,24 @@ class Pipelines(Resource[S]):
     __slots__ = ()
 
     def _path(self, *rest: str) -> str:
-        return own_url(self.scope.metalake, "pipelines", *rest)
+        return self.own_url("pipelines", *rest)
 
     @verb
     def put(self, name: str, declaration: Mapping[str, object], *, comment: str | None = None) -> Flow[Pipeline]:
         """Make a pipeline, or its next version where the declaration is another one than before."""
         body = {"declaration": dict(declaration), "comment": comment}
-        return decode((yield request("PUT", self._path(name), body=body)), Pipeline)
+        return call("PUT", self._path(name), answer=Pipeline, body=body)
 
     @verb
     def list(self) -> Flow[tuple[Pipeline, ...]]:
         """List the pipelines that the caller may use."""
-        return decode((yield request("GET", self._path())), _Pipelines).pipelines
+        return call("GET", self._path(), answer=tuple[Pipeline, ...], field="pipelines")
 
     @verb
     def load(self, name: str, *, version: int | None = None) -> Flow[Pipeline]:
         """Load a pipeline with its newest declaration, or that of a version."""
         query = {"version": None if version is None else str(version)}
-        return decode((yield request("GET", self._path(name), query=query)), Pipeline)
+        return call("GET", self._path(name), answer=Pipeline, query=query)
 
     @verb
     def drop(self, name: str) -> Flow[None]:
@@ -152,7 +147,7 @@ class Pipelines(Resource[S]):
         page: str | None = None
         while len(found) < limit:
             query = {"rule": rule, "step": step, "page": page, "limit": str(min(limit - len(found), LIST_MAX))}
-            answer = decode((yield request("GET", self._path(name, "findings"), query=query)), _Findings)
+            answer = yield from call("GET", self._path(name, "findings"), answer=_Findings, query=query)
             found, page = found + answer.findings, answer.next
             if page is None:
                 break
@@ -165,7 +160,7 @@ class Runs(Resource[S]):
     __slots__ = ()
 
     def _path(self, *rest: str) -> str:
-        return own_url(self.scope.metalake, "runs", *rest)
+        return self.own_url("runs", *rest)
 
     @verb
     def start(
@@ -178,8 +173,7 @@ class Runs(Resource[S]):
             "id": run_id, "holder": holder, "lease_s": lease_s, "parameters": dict(parameters or {}),
             "options": dict(options or {}), "steps": [dict(step) for step in steps], "version": version,
         }  # fmt: skip
-        sent = request("POST", own_url(self.scope.metalake, "pipelines", pipeline, "runs"), body=body, repeatable=True)
-        return decode((yield sent), Run)
+        return call("POST", self.own_url("pipelines", pipeline, "runs"), answer=Run, body=body, repeatable=True)
 
     @verb
     def list(self, *, pipeline: str | None = None, state: str | None = None, limit: int = 100) -> Flow[tuple[Run, ...]]:
@@ -189,7 +183,7 @@ class Runs(Resource[S]):
         while len(found) < limit:
             size = str(min(limit - len(found), LIST_MAX))
             query = {"pipeline": pipeline, "state": state, "page": page, "limit": size}
-            answer = decode((yield request("GET", self._path(), query=query)), _Runs)
+            answer = yield from call("GET", self._path(), answer=_Runs, query=query)
             found, page = found + answer.runs, answer.next
             if page is None:
                 break
@@ -198,7 +192,7 @@ class Runs(Resource[S]):
     @verb
     def load(self, run_id: str) -> Flow[Run]:
         """Load a run with its steps and findings."""
-        return decode((yield request("GET", self._path(run_id))), Run)
+        return call("GET", self._path(run_id), answer=Run)
 
     @verb
     def beat(
@@ -211,15 +205,13 @@ class Runs(Resource[S]):
         """
         told = None if progress is None else {name: dict(each) for name, each in progress.items()}
         body = {"attempt": attempt, "progress": told, "phases_s": None if phases_s is None else dict(phases_s)}
-        sent = request("POST", self._path(run_id, "beat"), body=body, repeatable=True)
-        return decode((yield sent), Standing)
+        return call("POST", self._path(run_id, "beat"), answer=Standing, body=body, repeatable=True)
 
     @verb
     def resume(self, run_id: str, *, holder: str, lease_s: float = 30.0, after: int | None = None) -> Flow[Run]:
         """Begin the next attempt. With `after`, the attempt that it follows, a lost answer is asked for again."""
         body = {"holder": holder, "lease_s": lease_s, "after": after}
-        sent = request("POST", self._path(run_id, "resume"), body=body, repeatable=after is not None)
-        return decode((yield sent), Run)
+        return call("POST", self._path(run_id, "resume"), answer=Run, body=body, repeatable=after is not None)
 
     @verb
     def step_put(
@@ -233,15 +225,15 @@ class Runs(Resource[S]):
             "attempt": attempt, "state": state, "rows": rows, "bytes": bytes, "started_at": started_at, "ended_at": ended_at,
             "message": message, "outputs": outputs, "inputs": inputs, "findings": findings, "phases_s": phases_s,
         }  # fmt: skip
-        return decode((yield request("PUT", self._path(run_id, "steps", step), body=body)), RunStep)
+        return call("PUT", self._path(run_id, "steps", step), answer=RunStep, body=body)
 
     @verb
     def finish(self, run_id: str, attempt: int, *, state: str, message: str | None = None) -> Flow[Run]:
         """Say what became of the run: `failed`, `cancelled`, `held` or `discarded`."""
         body = {"attempt": attempt, "state": state, "message": message}
-        return decode((yield request("POST", self._path(run_id, "finish"), body=body, repeatable=True)), Run)
+        return call("POST", self._path(run_id, "finish"), answer=Run, body=body, repeatable=True)
 
     @verb
     def cancel(self, run_id: str) -> Flow[Run]:
         """Ask the run's process to stop."""
-        return decode((yield request("POST", self._path(run_id, "cancel"), repeatable=True)), Run)
+        return call("POST", self._path(run_id, "cancel"), answer=Run, repeatable=True)

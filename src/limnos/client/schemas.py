@@ -9,44 +9,33 @@ from collections.abc import Sequence
 
 import msgspec
 
-from limnos.client.catalogs import OneAnswer
 from limnos.client.errors import DeniedError, NotFoundError
-from limnos.client.flow import Flow, Resource, S, Scope, decode, request, verb
+from limnos.client.flow import Flow, Resource, S, Scope, call, verb
 from limnos.client.paths import metalake_url, parts_of
-from limnos.client.values import Json, Parts, SourceTable
+from limnos.client.values import Catalog, Json, Parts, SourceTable
 from limnos.model.kind_table import HELD
 from limnos.model.kinds import FEDERATED, SOURCED
 
 
-class _Identifier(msgspec.Struct):
+class Identifier(msgspec.Struct):
+    """A name as Gravitino lists it."""
+
     name: str
 
 
-class ListAnswer(msgspec.Struct):
-    """Names of what lies in a schema, or of schemas."""
-
-    identifiers: tuple[_Identifier, ...]
-
-
-class _TableAnswer(msgspec.Struct):
-    table: Json
-
-
-class _TopicAnswer(msgspec.Struct):
-    topic: Json
-
-
-class _SchemaAnswer(msgspec.Struct):
-    schema: Json
+def list_names(url: str) -> Flow[tuple[str, ...]]:
+    """List the names that Gravitino answers as identifiers."""
+    found = yield from call("GET", url, answer=tuple[Identifier, ...], field="identifiers")
+    return tuple(each.name for each in found)
 
 
 def holding(scope: Scope, catalog: str) -> Flow[str]:
     """Tell what is in the schemas of a catalog where Iceberg's clients do not see it: `table`, `topic`, `fileset` or `model`; of others nothing."""
     try:
-        reply = yield request("GET", metalake_url(scope.metalake, "catalogs", catalog))
+        url = metalake_url(scope.metalake, "catalogs", catalog)
+        provider = (yield from call("GET", url, answer=Catalog, field="catalog")).provider
     except (NotFoundError, DeniedError):
         return ""
-    provider = decode(reply, OneAnswer).catalog.provider
     held = HELD.get(provider or "")
     if held is not None:
         return held.word
@@ -72,28 +61,27 @@ class Schemas(Resource[S]):
         url = schema_url(self.scope, *parts[:2])
         if len(parts) > 1:
             url = f"{url}/{(yield from holding(self.scope, parts[0])) or 'table'}s"
-        answer = decode((yield request("GET", url)), ListAnswer)
-        return tuple((*parts, each.name) for each in answer.identifiers)
+        return tuple((*parts, name) for name in (yield from list_names(url)))
 
     @verb
     def load(self, path: str | Sequence[str]) -> Flow[Json]:
         """Load a schema: its comment, properties and audit."""
         catalog, schema = parts_of(path, least=2)[:2]
-        return decode((yield request("GET", schema_url(self.scope, catalog, schema))), _SchemaAnswer).schema
+        return call("GET", schema_url(self.scope, catalog, schema), answer=Json, field="schema")
 
     @verb
     def table(self, path: str | Sequence[str]) -> Flow[SourceTable]:
         """Load a table with its columns."""
         parts = parts_of(path, least=3)
-        url = metalake_url(self.scope.metalake, "catalogs", parts[0], "schemas", parts[1], "tables", parts[2])
-        return SourceTable(path=parts[:3], table=decode((yield request("GET", url)), _TableAnswer).table)
+        url = self.gravitino_url("catalogs", parts[0], "schemas", parts[1], "tables", parts[2])
+        return SourceTable(path=parts[:3], table=(yield from call("GET", url, answer=Json, field="table")))
 
     @verb
     def topic(self, path: str | Sequence[str]) -> Flow[Json]:
         """Load a topic: its comment, properties and audit."""
         parts = parts_of(path, least=3)
-        url = metalake_url(self.scope.metalake, "catalogs", parts[0], "schemas", parts[1], "topics", parts[2])
-        return decode((yield request("GET", url)), _TopicAnswer).topic
+        url = self.gravitino_url("catalogs", parts[0], "schemas", parts[1], "topics", parts[2])
+        return call("GET", url, answer=Json, field="topic")
 
 
 def schema_url(scope: Scope, catalog: str, *schema: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from limnos.client.errors import NotFoundError
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.paths import parts_of
 from limnos.client.values import StatementAnswer
 from limnos.names import jsonform
@@ -47,7 +47,7 @@ class Statements(Resource[S]):
             "timeout": None if timeout_s is None else f"{timeout_s:g}s",
             **{f"${name}": msgspec.Raw(msgspec.json.encode(value)) for name, value in (parameters or {}).items()},
         }
-        return decode((yield request("POST", RUN, body=body)), StatementAnswer)
+        return call("POST", RUN, answer=StatementAnswer, body=body)
 
     @verb
     def cancel(self, client_context_id: str) -> Flow[bool]:

@@ -5,8 +5,7 @@ May import this room.
 
 from __future__ import annotations
 
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import OWN, own_url
+from limnos.client.flow import OWN, Flow, Resource, S, call, verb
 from limnos.client.values import SecretKeys, StorageChecked
 
 
@@ -18,15 +17,15 @@ class Storage(Resource[S]):
     @verb
     def check(self, catalog: str) -> Flow[StorageChecked]:
         """Try to write, list, read and delete in a catalog's warehouse, and credentials for one place."""
-        url = own_url(self.scope.metalake, "catalogs", catalog, "storage", "check")
-        return decode((yield request("POST", url)), StorageChecked)
+        url = self.own_url("catalogs", catalog, "storage", "check")
+        return call("POST", url, answer=StorageChecked)
 
     @verb
     def keys(self) -> Flow[SecretKeys]:
         """Tell which keys seal secrets, by their ids. For service admins."""
-        return decode((yield request("GET", f"{OWN}/storage/keys")), SecretKeys)
+        return call("GET", f"{OWN}/storage/keys", answer=SecretKeys)
 
     @verb
     def rotate_key(self) -> Flow[SecretKeys]:
         """Put every catalog's secrets under the newest key, a new one where the server makes them. For service admins."""
-        return decode((yield request("POST", f"{OWN}/storage/keys/rotate")), SecretKeys)
+        return call("POST", f"{OWN}/storage/keys/rotate", answer=SecretKeys)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import own_url, parts_of
+from limnos.client.flow import Flow, Resource, S, call, verb
+from limnos.client.paths import parts_of
 from limnos.client.values import TableChecked
 from limnos.names import display
 
@@ -24,13 +24,13 @@ class TableChecks(Resource[S]):
     def check(self, path: str | Sequence[str], *, every: bool = False) -> Flow[TableChecked]:
         """Check the files of a table's current snapshot, or of `every` one that it has, slice by slice to the end."""
         parts = parts_of(path, least=3)
-        url = own_url(self.scope.metalake, "catalogs", parts[0], "tables", "check")
+        url = self.own_url("catalogs", parts[0], "tables", "check")
         found = TableChecked(0, ())
         while True:
             query = {
                 "table": display.render(parts[1:]), "snapshots": "all" if every else "current", "after": found.after,
             }  # fmt: skip
-            answer = decode((yield request("GET", url, query=query)), TableChecked)
+            answer = yield from call("GET", url, answer=TableChecked, query=query)
             found = msgspec.structs.replace(
                 answer, files=found.files + answer.files, findings=found.findings + answer.findings
             )

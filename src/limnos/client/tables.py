@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from limnos.client.errors import NotFoundError
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.namespaces import PAGE_SIZE, move
 from limnos.client.paths import namespace_url, parts_of, table_url
 from limnos.client.values import Json, Moved, Parts, Table
@@ -22,9 +22,7 @@ class _Identifier(msgspec.Struct):
     name: str
 
 
-class ListAnswer(msgspec.Struct, rename="kebab"):
-    """A page of tables or views."""
-
+class _ListAnswer(msgspec.Struct, rename="kebab"):
     identifiers: tuple[_Identifier, ...]
     next_page_token: str | None = None
 
@@ -37,6 +35,27 @@ class LoadAnswer(msgspec.Struct, rename="kebab"):
     config: dict[str, str] | None = None
 
 
+def list_pages(metalake: str, namespace: Parts, *, kind: str) -> Flow[tuple[Parts, ...]]:
+    """List all tables or views (`kind`) of a namespace, as whole paths, page after page."""
+    url = f"{namespace_url(metalake, namespace)}/{kind}s"
+    found: tuple[Parts, ...] = ()
+    token: str | None = ""
+    while token is not None:
+        answer = yield from call("GET", url, answer=_ListAnswer, query={"pageToken": token, "pageSize": PAGE_SIZE})
+        found += tuple((namespace[0], *each.namespace, each.name) for each in answer.identifiers)
+        token = answer.next_page_token or None
+    return found
+
+
+def is_there(url: str) -> Flow[bool]:
+    """Tell whether a table or view is there, as far as the caller may know."""
+    try:
+        yield request("HEAD", url)
+    except NotFoundError:
+        return False
+    return True
+
+
 class Tables(Resource[S]):
     """The Iceberg tables of the client's metalake."""
 
@@ -45,23 +64,14 @@ class Tables(Resource[S]):
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the tables of a namespace, as whole paths, sorted by the server."""
-        parts = parts_of(namespace, least=2)
-        url = f"{namespace_url(self.scope.metalake, parts)}/tables"
-        found: tuple[Parts, ...] = ()
-        token: str | None = ""
-        while token is not None:
-            reply = yield request("GET", url, query={"pageToken": token, "pageSize": PAGE_SIZE})
-            answer = decode(reply, ListAnswer)
-            found += tuple((parts[0], *table.namespace, table.name) for table in answer.identifiers)
-            token = answer.next_page_token or None
-        return found
+        return list_pages(self.scope.metalake, parts_of(namespace, least=2), kind="table")
 
     @verb
     def load(self, path: str | Sequence[str], *, snapshots: str = "all") -> Flow[Table]:
         """Load a table; `snapshots` is `all`, or `refs` for those that branches and tags point to."""
         parts = parts_of(path, least=3)
         query = {"snapshots": None if snapshots == "all" else snapshots}
-        answer = decode((yield request("GET", self._url(parts), query=query)), LoadAnswer)
+        answer = yield from call("GET", self._url(parts), answer=LoadAnswer, query=query)
         return Table(
             path=parts,
             metadata_location=answer.metadata_location,
@@ -72,11 +82,7 @@ class Tables(Resource[S]):
     @verb
     def exists(self, path: str | Sequence[str]) -> Flow[bool]:
         """Tell whether the table is there, as far as the caller may know."""
-        try:
-            yield request("HEAD", self._url(parts_of(path, least=3)))
-        except NotFoundError:
-            return False
-        return True
+        return is_there(self._url(parts_of(path, least=3)))
 
     @verb
     def drop(self, path: str | Sequence[str], *, purge: bool = False) -> Flow[None]:

@@ -5,15 +5,8 @@ May import this room.
 
 from __future__ import annotations
 
-import msgspec
-
-from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
-from limnos.client.paths import OWN
+from limnos.client.flow import OWN, Flow, Resource, S, call, request, segments, verb
 from limnos.client.values import TaskInfo
-
-
-class _ListAnswer(msgspec.Struct):
-    tasks: tuple[TaskInfo, ...]
 
 
 class Tasks(Resource[S]):
@@ -24,14 +17,13 @@ class Tasks(Resource[S]):
     @verb
     def list(self, *, state: str = "dead", after: int = 0) -> Flow[tuple[TaskInfo, ...]]:
         """List tasks that are `dead` (given up), `waiting` or `done` with something to tell, a thousand at most."""
-        reply = yield request("GET", f"{OWN}/tasks", query={"state": state, "after": str(after) if after else None})
-        return decode(reply, _ListAnswer).tasks
+        query = {"state": state, "after": str(after) if after else None}
+        return call("GET", f"{OWN}/tasks", answer=tuple[TaskInfo, ...], field="tasks", query=query)
 
     @verb
     def load(self, task_id: int | str) -> Flow[TaskInfo]:
         """Return one task with what it was told."""
-        reply = yield request("GET", f"{OWN}/tasks{segments(str(task_id))}")
-        return decode(reply, TaskInfo)
+        return call("GET", f"{OWN}/tasks{segments(str(task_id))}", answer=TaskInfo)
 
     @verb
     def retry(self, task_id: int | str) -> Flow[None]:

@@ -5,19 +5,8 @@ May import this room.
 
 from __future__ import annotations
 
-import msgspec
-
-from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
-from limnos.client.paths import OWN
+from limnos.client.flow import OWN, Flow, Resource, S, call, segments, verb
 from limnos.client.values import NewToken, TokenInfo
-
-
-class _ListAnswer(msgspec.Struct):
-    tokens: tuple[TokenInfo, ...]
-
-
-class _RevokeAnswer(msgspec.Struct):
-    revoked: bool
 
 
 class Tokens(Resource[S]):
@@ -28,8 +17,8 @@ class Tokens(Resource[S]):
     @verb
     def list(self, *, user: str | None = None, everyone: bool = False) -> Flow[tuple[TokenInfo, ...]]:
         """List tokens without their secrets: the caller's, a user's, or everybody's."""
-        reply = yield request("GET", f"{OWN}/tokens", query={"user": user, "all": "true" if everyone else None})
-        return decode(reply, _ListAnswer).tokens
+        query = {"user": user, "all": "true" if everyone else None}
+        return call("GET", f"{OWN}/tokens", answer=tuple[TokenInfo, ...], field="tokens", query=query)
 
     @verb
     def create(
@@ -37,11 +26,9 @@ class Tokens(Resource[S]):
     ) -> Flow[NewToken]:
         """Make a token; the answer is the only place its secret is ever shown."""
         body = {"user": user, "name": name, "expires_in_s": expires_in_s}
-        reply = yield request("POST", f"{OWN}/tokens", body=body)
-        return decode(reply, NewToken)
+        return call("POST", f"{OWN}/tokens", answer=NewToken, body=body)
 
     @verb
     def revoke(self, token_id: int | str) -> Flow[bool]:
         """Make a token worthless from the next request on, and tell whether it was not before."""
-        reply = yield request("DELETE", f"{OWN}/tokens{segments(str(token_id))}")
-        return decode(reply, _RevokeAnswer).revoked
+        return call("DELETE", f"{OWN}/tokens{segments(str(token_id))}", answer=bool, field="revoked")

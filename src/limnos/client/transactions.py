@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import own_url
+from limnos.client.flow import Flow, Resource, S, call, verb
 from limnos.client.values import Transacted
 
 
@@ -27,6 +26,5 @@ class Transactions(Resource[S]):
         answer was lost, which the client then does by itself.
         """
         body = {"operations": [dict(each) for each in operations]}
-        url = own_url(self.scope.metalake, "catalogs", catalog, "transactions")
-        reply = yield request("POST", url, body=body, key=key)
-        return decode(reply, Transacted)
+        url = self.own_url("catalogs", catalog, "transactions")
+        return call("POST", url, answer=Transacted, body=body, key=key)

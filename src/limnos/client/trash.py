@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from limnos.client.errors import ArgumentError, NotFoundError
-from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
-from limnos.client.paths import own_url, parts_of
+from limnos.client.flow import Flow, Resource, S, call, request, segments, verb
+from limnos.client.paths import parts_of
 from limnos.client.values import Trashed, Undropped
 from limnos.names import display
 
@@ -63,7 +63,7 @@ class Trash(Resource[S]):
         before: str | None = None
         while True:
             query = {"below": below, "before": before}
-            answer = decode((yield request("GET", self._url(parts[0]), query=query)), _ListAnswer)
+            answer = yield from call("GET", self._url(parts[0]), answer=_ListAnswer, query=query)
             found += answer.trash
             before = answer.before
             if before is None or len(found) >= limit:
@@ -79,7 +79,7 @@ class Trash(Resource[S]):
                 raise ArgumentError(f"'{display.render(target)}' lies in another catalog than {catalog}: stay in it")
             fields["to"] = target[1:]
         url = f"{self._url(catalog)}{segments(str(dropped_id), 'undrop')}"
-        return decode((yield request("POST", url, body=fields)), Undropped)
+        return call("POST", url, answer=Undropped, body=fields)
 
     def _url(self, catalog: str) -> str:
-        return own_url(self.scope.metalake, "catalogs", catalog, "trash")
+        return self.own_url("catalogs", catalog, "trash")

@@ -5,25 +5,8 @@ May import this room.
 
 from __future__ import annotations
 
-import msgspec
-
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.paths import metalake_url, own_url
+from limnos.client.flow import Flow, Resource, S, call, verb
 from limnos.client.values import User
-
-
-class _ListAnswer(msgspec.Struct):
-    users: tuple[User, ...]
-
-
-class _OneAnswer(msgspec.Struct):
-    user: User
-
-
-class RemoveAnswer(msgspec.Struct):
-    """The answer to a removal: whether there was anything to remove."""
-
-    removed: bool
 
 
 class Users(Resource[S]):
@@ -34,35 +17,30 @@ class Users(Resource[S]):
     @verb
     def list(self) -> Flow[tuple[User, ...]]:
         """List the users with their roles."""
-        reply = yield request("GET", metalake_url(self.scope.metalake, "users"), query={"details": "true"})
-        return decode(reply, _ListAnswer).users
+        query = {"details": "true"}
+        return call("GET", self.gravitino_url("users"), answer=tuple[User, ...], field="users", query=query)
 
     @verb
     def get(self, name: str) -> Flow[User]:
         """Load one user with the roles given to them."""
-        reply = yield request("GET", metalake_url(self.scope.metalake, "users", name))
-        return decode(reply, _OneAnswer).user
+        return call("GET", self.gravitino_url("users", name), answer=User, field="user")
 
     @verb
     def add(self, name: str) -> Flow[User]:
         """Make somebody a member of the metalake."""
-        reply = yield request("POST", metalake_url(self.scope.metalake, "users"), body={"name": name})
-        return decode(reply, _OneAnswer).user
+        return call("POST", self.gravitino_url("users"), answer=User, field="user", body={"name": name})
 
     @verb
     def remove(self, name: str) -> Flow[bool]:
         """Take a user out of the metalake and tell whether they were in it."""
-        reply = yield request("DELETE", metalake_url(self.scope.metalake, "users", name))
-        return decode(reply, RemoveAnswer).removed
+        return call("DELETE", self.gravitino_url("users", name), answer=bool, field="removed")
 
     @verb
     def enable(self, name: str) -> Flow[User]:
         """Let a disabled user in again."""
-        reply = yield request("PATCH", own_url(self.scope.metalake, "users", name), body={"enabled": True})
-        return decode(reply, _OneAnswer).user
+        return call("PATCH", self.own_url("users", name), answer=User, field="user", body={"enabled": True})
 
     @verb
     def disable(self, name: str) -> Flow[User]:
         """Refuse a user everywhere, from the next request on; roles and ownership stay."""
-        reply = yield request("PATCH", own_url(self.scope.metalake, "users", name), body={"enabled": False})
-        return decode(reply, _OneAnswer).user
+        return call("PATCH", self.own_url("users", name), answer=User, field="user", body={"enabled": False})

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from limnos.client.errors import NotFoundError
-from limnos.client.flow import Flow, Resource, S, decode, request, verb
-from limnos.client.namespaces import PAGE_SIZE, move
-from limnos.client.paths import namespace_url, parts_of, view_url
-from limnos.client.tables import ListAnswer, LoadAnswer
+from limnos.client.flow import Flow, Resource, S, call, request, verb
+from limnos.client.namespaces import move
+from limnos.client.paths import parts_of, view_url
+from limnos.client.tables import LoadAnswer, is_there, list_pages
 from limnos.client.values import Moved, Parts, View
 
 
@@ -24,32 +23,19 @@ class Views(Resource[S]):
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the views of a namespace, as whole paths, sorted by the server."""
-        parts = parts_of(namespace, least=2)
-        url = f"{namespace_url(self.scope.metalake, parts)}/views"
-        found: tuple[Parts, ...] = ()
-        token: str | None = ""
-        while token is not None:
-            reply = yield request("GET", url, query={"pageToken": token, "pageSize": PAGE_SIZE})
-            answer = decode(reply, ListAnswer)
-            found += tuple((parts[0], *view.namespace, view.name) for view in answer.identifiers)
-            token = answer.next_page_token or None
-        return found
+        return list_pages(self.scope.metalake, parts_of(namespace, least=2), kind="view")
 
     @verb
     def load(self, path: str | Sequence[str]) -> Flow[View]:
         """Load a view."""
         parts = parts_of(path, least=3)
-        answer = decode((yield request("GET", view_url(self.scope.metalake, parts))), LoadAnswer)
+        answer = yield from call("GET", view_url(self.scope.metalake, parts), answer=LoadAnswer)
         return View(path=parts, metadata_location=answer.metadata_location or "", metadata=answer.metadata)
 
     @verb
     def exists(self, path: str | Sequence[str]) -> Flow[bool]:
         """Tell whether the view is there, as far as the caller may know."""
-        try:
-            yield request("HEAD", view_url(self.scope.metalake, parts_of(path, least=3)))
-        except NotFoundError:
-            return False
-        return True
+        return is_there(view_url(self.scope.metalake, parts_of(path, least=3)))
 
     @verb
     def drop(self, path: str | Sequence[str]) -> Flow[None]:

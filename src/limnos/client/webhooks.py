@@ -5,15 +5,8 @@ May import this room.
 
 from __future__ import annotations
 
-import msgspec
-
-from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
-from limnos.client.paths import OWN
+from limnos.client.flow import OWN, Flow, Resource, S, call, request, segments, verb
 from limnos.client.values import NewWebhook, WebhookInfo
-
-
-class _ListAnswer(msgspec.Struct):
-    webhooks: tuple[WebhookInfo, ...]
 
 
 class Webhooks(Resource[S]):
@@ -27,14 +20,12 @@ class Webhooks(Resource[S]):
     @verb
     def list(self) -> Flow[tuple[WebhookInfo, ...]]:
         """List webhooks: how far behind each is, and what went wrong last."""
-        reply = yield request("GET", self._path())
-        return decode(reply, _ListAnswer).webhooks
+        return call("GET", self._path(), answer=tuple[WebhookInfo, ...], field="webhooks")
 
     @verb
     def create(self, url: str, *, after: str | None = None) -> Flow[NewWebhook]:
         """Send changes to an address from now on, from a position, or from the `oldest`; the secret is shown once."""
-        reply = yield request("POST", self._path(), body={"url": url, "after": after})
-        return decode(reply, NewWebhook)
+        return call("POST", self._path(), answer=NewWebhook, body={"url": url, "after": after})
 
     @verb
     def drop(self, webhook_id: int | str) -> Flow[None]:
