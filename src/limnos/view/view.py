@@ -114,7 +114,7 @@ class View:
             if zone in clocks:
                 self._advance_zone(clocks[zone], moved.changes)
             revisions.append(clocks[zone].revision if zone in clocks else known)
-        self._pair(tuple(zone for zone, _ in asked), tuple(revisions))
+        self._pair(tuple([zone for zone, _ in asked]), tuple(revisions))
 
     def _pair(self, zones: tuple[int, ...], revisions: tuple[int, ...]) -> None:
         """Remember, for each zone, the revisions of the zones above it in the same snapshot; forward only."""

@@ -10,7 +10,7 @@ from itertools import pairwise
 from limnos.formats.iceberg import partitioning, sorting
 from limnos.formats.iceberg.draft import HERE, Draft
 from limnos.formats.iceberg.json_types import Json, integer_at
-from limnos.formats.iceberg.metadata import current_snapshot_id, previous_versions_max
+from limnos.formats.iceberg.metadata import current_snapshot_id, previous_versions_max, rows
 from limnos.model.errors import BadRequest
 
 CLOCK_SKEW_MS = 60_000
@@ -30,13 +30,17 @@ def finish(draft: Draft, *, previous_location: str | None) -> Json | None:
     if draft.doc == draft.origin:
         return None
     _check_complete(draft)
-    if draft.origin is None or any(draft.doc.get(key) is not draft.origin.get(key) for key in _LAYOUT):
+    if draft.origin is None or _has_new_layout(draft.doc, draft.origin):
         _settle_layout(draft)
     _correct_future(draft)
     _settle_times(draft)
     if draft.origin is not None and previous_location is not None:
         _log_metadata(draft, draft.origin, previous_location)
     return draft.doc
+
+
+def _has_new_layout(doc: Json, origin: Json) -> bool:
+    return True in [doc.get(key) is not origin.get(key) for key in _LAYOUT]
 
 
 def _correct_snapshot_log(draft: Draft) -> None:
@@ -70,7 +74,7 @@ def _check_complete(draft: Draft) -> None:
     if draft.doc.get("location") is None:
         missing.append("set-location")
     for key, update in (("schemas", "add-schema"), ("partition-specs", "add-spec"), ("sort-orders", "add-sort-order")):
-        if not draft.rows(key):
+        if not rows(draft.doc, key):
             missing.append(update)
     if missing:
         raise BadRequest(f"The table's metadata is not complete: the commit also needs {', '.join(missing)}")
@@ -105,10 +109,11 @@ def _correct_future(draft: Draft) -> None:
 
     An older release took them from clients whose clock was ahead. Iceberg's Java library refuses each change that comes before them, so the table was closed to it.
     """
+    latest_ms = draft.latest_ms
     for key in ("snapshot-log", "metadata-log"):
         log = draft.log(key)
         tail = log[-len(draft.main_ids) - 1 :]  # they are in order, but for what this request has added
-        if any(integer_at(entry, "timestamp-ms", where=HERE) > draft.latest_ms for entry in tail):
+        if tail and max([integer_at(entry, "timestamp-ms", where=HERE) for entry in tail]) > latest_ms:
             at = [draft.plausible(integer_at(entry, "timestamp-ms", where=HERE)) for entry in log]
             draft.put_log(key, [{**entry, "timestamp-ms": time} for entry, time in zip(log, at, strict=True)])
 

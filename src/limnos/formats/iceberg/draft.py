@@ -178,7 +178,7 @@ class Draft:
 
     def plausible(self, time_ms: int) -> int:
         """A stored time as it is, or now when it lies in the future: a log that kept it would refuse every snapshot until then."""
-        return time_ms if time_ms <= self.latest_ms else self.now_ms
+        return time_ms if time_ms <= self.now_ms + self.ahead_ms else self.now_ms
 
     def stamp(self) -> int:
         """The time of this commit in the snapshot log, in ms: that of its snapshot if it adds one, else now, never before the last entry."""

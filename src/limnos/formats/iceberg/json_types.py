@@ -99,7 +99,8 @@ def list_at(doc: Json, key: str, *, where: str) -> list[object]:
 
 def objects_at(doc: Json, key: str, *, where: str) -> list[Json]:
     """The array of objects in a required field (the stored array itself, not a copy)."""
-    items = list_at(doc, key, where=where)
+    value = doc.get(key)
+    items = value if isinstance(value, list) else list_at(doc, key, where=where)
     for item in items:
         if not isinstance(item, dict):
             return as_objects(items, _field(key, where))
@@ -108,7 +109,7 @@ def objects_at(doc: Json, key: str, *, where: str) -> list[Json]:
 
 def as_objects(value: object, what: str) -> list[Json]:
     """The value as an array of objects (the array itself, not a copy)."""
-    items = as_list(value, what)
+    items = value if isinstance(value, list) else as_list(value, what)
     for position, item in enumerate(items):
         if not isinstance(item, dict):
             raise wrong(f"{what}, element {position}", "an object", item)
@@ -123,7 +124,8 @@ def string_at(doc: Json, key: str, *, where: str) -> str:
 
 def text_at(doc: Json, key: str, *, where: str) -> str:
     """The string in a required field, not empty."""
-    text = string_at(doc, key, where=where)
+    value = doc.get(key)
+    text = value if isinstance(value, str) else string_at(doc, key, where=where)
     if not text:
         raise BadRequest(f"{_field(key, where)} must not be empty")
     return text
@@ -174,7 +176,7 @@ def strings_at(doc: Json, key: str, *, where: str) -> list[str]:
 
 def as_string_map(value: object, what: str) -> dict[str, str]:
     """The value as an object whose values are all strings (the object itself, not a copy)."""
-    items = as_object(value, what)
+    items = value if isinstance(value, dict) else as_object(value, what)
     for key, item in items.items():
         if not isinstance(item, str):
             raise wrong(f"{what}, key '{shown(key)}'", "a string", item)
@@ -183,4 +185,5 @@ def as_string_map(value: object, what: str) -> dict[str, str]:
 
 def string_map_at(doc: Json, key: str, *, where: str) -> dict[str, str]:
     """The object of strings in a required field."""
-    return as_string_map(_required(doc, key, where), _field(key, where))
+    value = doc.get(key)
+    return as_string_map(_required(doc, key, where) if value is None else value, _field(key, where))

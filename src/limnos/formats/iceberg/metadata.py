@@ -48,6 +48,7 @@ DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
 METADATA_PATH = "write.metadata.path"
 DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
 """Properties that send writers of data files elsewhere than below the location."""
+_DATA_PATHS = frozenset(DATA_PATHS)
 METADATA_CODEC = "write.metadata.compression-codec"
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -157,7 +158,8 @@ def stated_path(metadata: Json) -> str | None:
 
 def outside_paths(metadata: Json) -> dict[str, str]:
     """Return the locations to which a table's properties send writers, by property; without those below its own, as text has it."""
-    if not metadata.get("properties"):
+    properties = metadata.get("properties")
+    if not properties or (isinstance(properties, dict) and _DATA_PATHS.isdisjoint(properties)):
         return {}
     stated = {key: property_of(metadata, key) for key in DATA_PATHS}
     below = f"{strip_slash(text_at(metadata, 'location', where=_HERE))}/"

@@ -29,10 +29,13 @@ REQUIREMENTS_MAX = 10_000
 
 def is_create(requirements: list[object]) -> bool:
     """Whether the commit creates its table. Raises BadRequest when `assert-create` does not stand alone."""
-    kinds = [one.get("type") for one in as_objects(requirements, "Field 'requirements'")]
-    if _CREATE not in kinds:
+    return _is_create(as_objects(requirements, "Field 'requirements'"))
+
+
+def _is_create(asked: list[Json]) -> bool:
+    if not asked or _CREATE not in [one.get("type") for one in asked]:
         return False
-    if len(kinds) > 1:
+    if len(asked) > 1:
         raise BadRequest(f"Invalid create requirements: {_CREATE} must be the only one; remove the others")
     return True
 
@@ -46,12 +49,12 @@ def check(base: Json | None, requirements: list[object]) -> None:
     asked = as_objects(requirements, "Field 'requirements'")
     if len(asked) > REQUIREMENTS_MAX:
         raise BadRequest(f"A commit has at most {REQUIREMENTS_MAX} requirements, not {len(asked)}: leave some out")
+    if not asked:
+        return
     checks = [(_check_of(one), one) for one in asked]
-    if is_create(requirements):
+    if _is_create(asked):
         if base is not None:
             raise CommitConflict("Requirement failed: table already exists", requirement=_CREATE)
-        return
-    if not checks:
         return
     if base is None:
         raise _failed("table does not exist")

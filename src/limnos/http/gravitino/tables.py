@@ -166,34 +166,30 @@ def _action(request: Request) -> Action:
 async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> Response:
     """Make a table: an Iceberg table, or one of the source that the catalog shows."""
     place = place_of(request)
-    path, sourced = await place.find(ctx, body.name)
+    scope = place.scope
+    path, draft = await iceberg_tables.new_table_located(
+        ctx, scope, path_of=lambda scene: (*place.levels(scene), body.name)
+    )
     told = Asked(
         body.comment, body.columns, body.properties or {}, body.partitioning or (), body.sort_orders or (), body.distribution,
         body.indexes or (),
     )  # fmt: skip
-    if sourced:
-        made = await source_tables.table_create(ctx, place.scope, path=path, asked=told)
+    if draft is None:
+        made = await source_tables.table_create(ctx, scope, path=path, asked=told)
         return ok(table=_source_table(made, name=body.name))
-    user = await ctx.read(place.scope, lambda scene: _maker(scene, path))  # first: what the catalog holds is known then
     wanted = wanted_of(told)
     asked = TableRequest(
         check_gravitino_name(body.name, kind="TABLE"), wanted.location, wanted.schema, wanted.partition_spec, wanted.write_order,
         wanted.properties,
     )  # fmt: skip
-    document, _ = await iceberg_tables.table_create(ctx, place.scope, namespace=path[:-1], request=asked)
+    document, _ = await iceberg_tables.table_create(ctx, scope, namespace=path[:-1], request=asked, draft=draft)
     node = Node(
-        document.node_id, 0, 0, Kind.TABLE, "", asked.name, ICEBERG, False, user, ctx.services.store.time.now_ms(), None, None, 0,
+        document.node_id, 0, 0, Kind.TABLE, "", asked.name, ICEBERG, False, draft.permit.actor, ctx.services.store.time.now_ms(), None, None, 0,
         BLANK_TABLE,
     )  # fmt: skip
     return ok(
         table=_iceberg_table(node, document)
     )  # nothing is read after the commit: it would be one more thing to fail
-
-
-def _maker(scene: Scene, path: Levels) -> str:
-    """Return who asks, if that is somebody who may make the table. Raises NotFound, AlreadyExists, Forbidden, BadRequest."""
-    tables.new_table_of(scene, path[:-1], path[-1], Action.TABLE_CREATE)
-    return scene.user
 
 
 async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> Response:

@@ -35,6 +35,7 @@ from limnos.services.request.table_formats import (
 from limnos.services.storage.homes import given
 from limnos.services.storage.place_claims import place_take, places_delete, places_release, places_take
 from limnos.services.storage.purges import PURGE
+from limnos.view.cold import for_each
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -203,9 +204,10 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
         under=command.namespace,
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
-    tx.documents.lock(document)
+    documents = tx.documents
+    documents.lock(document)
     place_take(tx, PlaceKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
-    tx.documents.insert(document)
+    documents.insert(document)
     if command.data_paths:
         places_take(tx, PlaceKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths)
     return document
@@ -309,12 +311,14 @@ def table_move_of(
     stays = source[:-1] == target[:-1]
     action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE
     refuse_sourced(scene, Kind.TABLE, levels=source, action=action)
+    _, (other, _) = for_each(
+        (source, target), lambda path: scene.find(path, _TABLE)
+    )  # what is not cached is read at once
     node, chain, decision = table_find(scene, source[:-1], source[-1], action, wanted=wanted)
     into, above = parent_of(scene, target)
     decisions = [decision]
     if not stays:
         decisions.append(scene.require(Action.TABLE_CREATE, above))
-    other, _ = scene.find(target, Kind.TABLE)
     if other is not None and other.id != node.id:
         if other.kind is Kind.TABLE:
             raise name_taken(target, wanted=Kind.TABLE, holder=other.kind.word)
@@ -325,8 +329,9 @@ def table_move_of(
 
 def table_reparent(tx: Tx, permit: Permit[TableMove]) -> None:
     """Put the table where it goes. Grants hang on its id and move with it; what is above it changes who may."""
-    held = tx.nodes.confirm(permit.command.table)
-    into = tx.nodes.confirm(permit.command.into)
+    nodes = tx.nodes
+    held = nodes.confirm(permit.command.table)
+    into = nodes.confirm(permit.command.into)
     if held.parent_id != into.id and not permit.command.frees:
         tx.protection.refuse_move(held)
-    tx.nodes.move(held, parent_id=into.id, name=permit.command.name, moves_access=held.parent_id != into.id)
+    nodes.move(held, parent_id=into.id, name=permit.command.name, moves_access=held.parent_id != into.id)

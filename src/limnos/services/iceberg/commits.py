@@ -315,7 +315,7 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
 
 def removed_by(services: Services, changes: Sequence[Change], *, before: Document, after: Document) -> frozenset[int]:
     """Return the snapshots that changes of a table remove; none where nobody asks who needs them."""
-    if not services.defaults.keep_pinned or not any(removes_snapshots(each.updates, each.raw) for each in changes):
+    if not services.defaults.keep_pinned or True not in [removes_snapshots(each.updates, each.raw) for each in changes]:
         return frozenset()
     return removed_snapshots(before.body, after.body)
 

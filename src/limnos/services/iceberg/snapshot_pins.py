@@ -58,7 +58,7 @@ def removes_snapshots(updates: Sequence[object], raw: bytes | None) -> bool:
     """Say whether a commit may remove snapshots; `raw` is the body of a large request, in which text may be escaped."""
     if raw is not None:
         return _REMOVES.encode() in raw or b"\\u" in raw
-    return any(isinstance(each, dict) and each.get("action") == _REMOVES for each in updates)
+    return _REMOVES in [each.get("action") for each in updates if isinstance(each, dict)]
 
 
 def removed_snapshots(before: bytes, after: bytes) -> frozenset[int]:

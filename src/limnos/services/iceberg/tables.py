@@ -27,7 +27,7 @@ from limnos.services.iceberg.dataset_fence import fenced, guard_of
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
 from limnos.services.request.chores import REQUEST_BYTES_MAX
 from limnos.services.request.places import Place, place_of
-from limnos.services.request.table_formats import ICEBERG
+from limnos.services.request.table_formats import ICEBERG, is_sourced
 from limnos.services.storage.place_claims import place_move, places_take
 from limnos.services.vending.credentials import new_table_credentials
 
@@ -142,10 +142,14 @@ async def _credentials(ctx: Context, document: Document, *, draft: NewTable, unl
 
 
 async def table_create(
-    ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest
+    ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest, draft: NewTable | None = None
 ) -> tuple[Document, CatalogRecord]:
-    """Make a table with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden."""
-    draft = await new_table_read(ctx, scope, namespace, request.name)
+    """Make a table with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden.
+
+    `draft` is the decision on it, if the caller has made it already.
+    """
+    if draft is None:
+        draft = await new_table_read(ctx, scope, namespace, request.name)
     whole = await build(ctx, request, draft)
     return await table_make(
         ctx, scope, namespace=namespace, name=request.name, whole=whole, draft=draft, delegates=request.delegates
@@ -155,6 +159,22 @@ async def table_create(
 async def new_table_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -> NewTable:
     """Decide on making a table, before its metadata is built."""
     return await ctx.read(scope, lambda scene: new_table_of(scene, namespace, name, Action.TABLE_CREATE))
+
+
+async def new_table_located(
+    ctx: Context, scope: Scope, *, path_of: Callable[[Scene], Levels]
+) -> tuple[Levels, NewTable | None]:
+    """Decide on making a table whose path depends on how the catalog spells names, before anything else of the request is read.
+
+    Returns the path, and the decision; None for a catalog that shows an outside system, which decides by itself.
+    Raises NotFound, AlreadyExists, Forbidden, BadRequest.
+    """
+
+    def look(scene: Scene) -> tuple[Levels, NewTable | None]:
+        path = path_of(scene)
+        return path, None if is_sourced(scene) else new_table_of(scene, path[:-1], path[-1], Action.TABLE_CREATE)
+
+    return await ctx.read(scope, look)
 
 
 async def build(ctx: Context, request: TableRequest, draft: NewTable) -> Whole:
@@ -284,6 +304,8 @@ def _directory(metadata: Json, before: Json | None) -> str:
     """
     location = cast("str", metadata["location"])
     default = f"{iceberg_metadata.strip_slash(location)}/metadata"
+    if not iceberg_metadata.stated_path(metadata):
+        return default
     directory = iceberg_metadata.metadata_directory(metadata)
     if directory == default:
         return directory

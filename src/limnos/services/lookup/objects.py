@@ -5,6 +5,7 @@ May import the rooms below. A full name may have several readings, as names may 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.decisions import Link
@@ -67,7 +68,13 @@ def codec_of(scene: Scene) -> LogicalCodec:
 
 def codec_outside(defaults: Defaults, *, nested: bool = True) -> LogicalCodec:
     """Return how namespaces are spelled where no catalog's scene is at hand."""
-    return LogicalCodec(defaults.separator, cast("Policy", defaults.separator_policy), nested)
+    return _codec(defaults.separator, policy=defaults.separator_policy, nested=nested)
+
+
+@cache
+def _codec(separator: str, *, policy: str, nested: bool) -> LogicalCodec:
+    """Make a codec: one for each separator, which the settings give, and for catalogs with and without nested namespaces."""
+    return LogicalCodec(separator, cast("Policy", policy), nested)
 
 
 def absent(scene: Scene, kind: Kind, *, full_name: str) -> NotFound:

@@ -70,15 +70,18 @@ class Context:
         try:
             while rounds < READS_MAX:
                 rounds += 1
-                zones = zones_now(view, scope)
+                settled = view.scopes.get(scope)
+                zones = zones_now(view, scope) if settled is None else settled.zones
                 if covered[: len(zones)] != zones or not view.is_paired(zones):
                     quiet = gate.inline and gate.ask_now(zones, reason)
                     if not gate.inline:
                         await gate.ask(zones, reason)
                     covered = zones
-                    if not quiet and (zones_now(view, scope) != zones or not view.is_paired(zones)):
-                        reason = "unpaired"
-                        continue
+                    if not quiet:
+                        is_same = settled is not None and view.scopes.get(scope) is settled
+                        if not (is_same or zones_now(view, scope) == zones) or not view.is_paired(zones):
+                            reason = "unpaired"
+                            continue
                 reason = "resolved"
                 try:
                     if refuse_disabled and self.active is None:  # by position: a class is dearer to call by name

@@ -22,6 +22,7 @@ from limnos.files import (
 )
 from limnos.model.errors import BadRequest, OutsideRoots
 from limnos.model.kinds import FEDERATED, FILESET_PROVIDER, TABLE_FORMATS
+from limnos.services.request import catalog_traits
 from limnos.services.request.place_rules import Relation, relation_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from limnos.services.request.storages import Storages
 
 WAREHOUSE = "warehouse"
-DIRECTORY = "lance-directory"
+DIRECTORY = catalog_traits.DIRECTORY
 """Of a catalog that shows what lies in a directory."""
 ALLOWED_LOCATIONS = "allowed-locations"
 SET_ASIDE = "restricted-reads"

@@ -16,11 +16,11 @@ from limnos.access.subjects import principal_of, subject_of
 from limnos.model.decisions import Decision, Link
 from limnos.model.entities import Document, Node, Principal, RoleEntity
 from limnos.model.errors import Forbidden, NotFound, NotInUse, Unauthenticated
-from limnos.model.kind_table import name_space_of
 from limnos.model.kinds import ROOT_ID, SHARED_SPACE, Form, Home, Kind
 from limnos.model.permits import Permit
 from limnos.model.principals import Subject
 from limnos.names.iceberg import render
+from limnos.services.request.catalog_traits import spaces_of, traits_of
 from limnos.view.cold import Cold, need
 from limnos.view.keys import ABSENT, document_key, name_key, node_key, owner_key, path_key, restrictions_key
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from limnos.model.decisions import Chain
     from limnos.model.records import CatalogRecord, MetalakeRecord
     from limnos.names.path import Levels
+    from limnos.services.request.catalog_traits import CatalogTraits
     from limnos.services.request.shared import Asker, Services
     from limnos.view.view import Derived, View
 
@@ -61,6 +62,8 @@ class SettledScope(NamedTuple):
     outer: Chain
     in_use: bool = False
     """Both are in use, as far as they are named: nothing else has to be asked."""
+    traits: CatalogTraits | None = None
+    """What follows from the catalog's record; None where no catalog is named, or it is missing."""
 
 
 SERVER = SettledScope(None, None, (ROOT_ID,), ())
@@ -78,7 +81,7 @@ def guess(view: View, scope: Scope) -> SettledScope | None:
 
 def zones_now(view: View, scope: Scope) -> tuple[int, ...]:
     """Return the zones a scope needs as far as the view can tell; fewer when a name is not cached or not there."""
-    settled = guess(view, scope)
+    settled: SettledScope | None = view.scopes.get(scope)  # not by `guess`: every request passes here
     if settled is not None:
         return settled.zones
     if scope.metalake is None:
@@ -108,8 +111,9 @@ def settle(view: View, scope: Scope) -> SettledScope:
         if catalog is None:
             raise NotFound(f"Catalog {scope.catalog} does not exist in metalake {scope.metalake}", kind="catalog")
         outer = (Link(catalog.id, Kind.CATALOG, catalog.name), link)
-        in_use = in_use and cast("CatalogRecord", catalog.record).in_use
-        settled = SettledScope(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, in_use)
+        traits = traits_of(cast("CatalogRecord", catalog.record))
+        in_use = in_use and traits.record.in_use
+        settled = SettledScope(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, in_use, traits)
     view.scopes[scope] = settled
     return settled
 
@@ -140,6 +144,7 @@ class Scene:
         "settled",
         "user",
         "view",
+        "zone",
     )
 
     def __init__(
@@ -156,10 +161,12 @@ class Scene:
         self.active = active
         self._subject: Subject | None = None
         self._missing: NotFound | None = None
-        settled = guess(view, scope)
+        settled: SettledScope | None = view.scopes.get(scope)
         if settled is None:
             settled, self._missing = self._settle(scope)
         self.settled = settled
+        self.zone = settled.zones[-1]
+        """The zone of what lies in the scope."""
         self._refuse_unfit(refuse_disabled=refuse_disabled)
         if self._missing is not None and self.decide(Action.CATALOG_LOAD, self.settled.outer).allowed:
             raise self._missing
@@ -220,9 +227,8 @@ class Scene:
     @property
     def maker_id(self) -> int | None:
         """Who owns what the caller makes: the caller; who is no user (access control off), the metalake's owner."""
-        if self.subject.user_id is not None:
-            return self.subject.user_id
-        return self.owner_of(self.settled.outer[-1])
+        user_id = self.subject.user_id
+        return self.owner_of(self.settled.outer[-1]) if user_id is None else user_id
 
     def _refuse_unfit(self, *, refuse_disabled: bool) -> None:
         """Refuse a disabled user everywhere, and the token of an earlier user of the name, also with access control off."""
@@ -266,18 +272,23 @@ class Scene:
         return self.settled.catalog
 
     @property
-    def catalog_record(self) -> CatalogRecord:
-        """What the catalog's record says."""
-        return cast("CatalogRecord", self.catalog.record)
+    def traits(self) -> CatalogTraits:
+        """What follows from the catalog's record. Raises NotFound, Forbidden where there is no catalog."""
+        traits = self.settled.traits
+        return traits_of(cast("CatalogRecord", self.catalog.record)) if traits is None else traits
 
     @property
-    def zone(self) -> int:
-        """The zone of what lies in the scope."""
-        return self.settled.zones[-1]
+    def catalog_record(self) -> CatalogRecord:
+        """What the catalog's record says."""
+        traits = self.settled.traits
+        return cast("CatalogRecord", self.catalog.record) if traits is None else traits.record
 
     def space(self, kind: Kind) -> str:
         """Return the name space of a kind where it lies: in this catalog, or beside the tree."""
-        return name_space_of(kind, self.catalog_record.provider if kind.home is Home.CATALOG else "")
+        traits = self.settled.traits
+        if traits is not None:
+            return traits.spaces[kind]
+        return spaces_of(self.catalog_record.provider if kind.home is Home.CATALOG else "")[kind]
 
     def require_in_use(self) -> None:
         """Refuse what lies below a disabled metalake or catalog."""
@@ -315,22 +326,23 @@ class Scene:
         if node_id is None:
             return None, chain
         paths[key] = (node_id, chain, self.settled.outer)
-        return cast("Node", need(self.view, node_key(node_id), zone=self.zone)), chain
+        return self.node(node_id), chain
 
     def _walk(self, levels: Levels, kind: Kind) -> tuple[int | None, Chain]:
-        namespace, last = self.space(Kind.NAMESPACE), len(levels) - 1
-        steps = tuple((namespace if i < last else self.space(kind), name) for i, name in enumerate(levels))
-        parent = self.catalog.id
+        parent, last = self.catalog.id, len(levels) - 1
+        namespace, own = self.space(_NAMESPACE), self.space(kind)
         links: list[Link] = []
-        for i, (space, name) in enumerate(steps):
+        for i, name in enumerate(levels):
+            space = namespace if i < last else own
             node_id = self.view.get(name_key(parent, space, name))
             if node_id is ABSENT:
-                raise Cold({path_key(parent, steps[i:]): self.zone})
+                steps = [*((namespace, level) for level in levels[i:last]), (own, levels[last])]
+                raise Cold({path_key(parent, tuple(steps)): self.zone})
             if node_id is None or ((i < last or kind is _NAMESPACE) and self._is_leaf(node_id, space)):
                 links += [Link.absent(Kind.NAMESPACE, missing) for missing in levels[i:last]]
                 return None, (*reversed(links), *self.settled.outer)
             parent = node_id
-            links.append(Link(parent, kind if i == last else Kind.NAMESPACE, name))
+            links.append(Link(parent, kind if i == last else _NAMESPACE, name))
         return parent, (*reversed(links), *self.settled.outer)
 
     def _is_leaf(self, node_id: int, space: str) -> bool:
@@ -405,11 +417,18 @@ class Scene:
 
     def node(self, node_id: int) -> Node:
         """Return a node of the scope's zone by id."""
-        return cast("Node", need(self.view, node_key(node_id), zone=self.zone))
+        key = node_key(node_id)
+        found = self.view.get(key)
+        if found is ABSENT:
+            raise Cold({key: self.zone})
+        return cast("Node", found)
 
     def document(self, node_id: int) -> Document:
         """Return a table's document."""
-        found = need(self.view, document_key(node_id), zone=self.zone)
+        key = document_key(node_id)
+        found = self.view.get(key)
+        if found is ABSENT:
+            raise Cold({key: self.zone})
         return cast("Document", found)
 
     def zone_of(self, kind: Kind) -> int:
@@ -507,9 +526,18 @@ class Scene:
 
     def permit(self, command: C, *decisions: Decision, zone: int | None = None) -> Permit[C]:
         """Turn allowed decisions into the proof that a mutation takes. `zone` is the one that it writes to."""
-        if not decisions or False in [decision.allowed for decision in decisions]:
+        if not decisions:
             raise Forbidden("No permit without an allowed decision")
+        for decision in decisions:
+            if not decision.allowed:
+                raise Forbidden("No permit without an allowed decision")
         actor_id = None if self.settled.metalake is None else self.subject.user_id
         return Permit(
-            command, decisions, self.zone if zone is None else zone, self.stamps, self.user, actor_id, self.request_id
+            command,
+            decisions,
+            self.zone if zone is None else zone,
+            self.view.access_stamps(self.settled.zones),
+            self.user,
+            actor_id,
+            self.request_id,
         )

@@ -12,25 +12,24 @@ from typing import TYPE_CHECKING, Final
 from limnos.model.decisions import Link
 from limnos.model.errors import BadRequest, NotFound, Unsupported
 from limnos.model.kind_table import HELD, is_in_any_catalog
-from limnos.model.kinds import FEDERATED, SOURCED, TABLE_FORMATS, Kind
+from limnos.model.kinds import FEDERATED, Kind
 from limnos.names.iceberg import render
-from limnos.services.request.places import DIRECTORY
+from limnos.services.request import catalog_traits
+from limnos.services.request.catalog_traits import NO_TABLES
 
 if TYPE_CHECKING:
     from limnos.access.actions import Action
     from limnos.names.path import Levels
     from limnos.services.request.scene import Scene
 
-ICEBERG: Final = "iceberg"
+ICEBERG: Final = catalog_traits.ICEBERG
 LANCE: Final = "lance"
-SOURCE: Final = "source"
-"""Of what an outside system holds."""
+SOURCE: Final = catalog_traits.SOURCE
 _SERVED: Final = {
     ICEBERG: "an Iceberg table: open it over Iceberg REST",
     LANCE: "a Lance table: open it over Lance REST",
     SOURCE: "a table of another system: look at it over Gravitino REST, and open it there",
 }
-NO_TABLES: Final = "none"
 _HELD: Final = {
     ICEBERG: "Iceberg tables, which are made over Iceberg REST",
     LANCE: "Lance tables, which are made over Lance REST",
@@ -40,15 +39,13 @@ _HELD: Final = {
 
 def format_of(scene: Scene) -> str:
     """Return the format of the tables in the scene's catalog, `NO_TABLES` where it holds none."""
-    provider = scene.catalog_record.provider
-    if provider in SOURCED:
-        return SOURCE
-    return NO_TABLES if provider in HELD else TABLE_FORMATS.get(provider, ICEBERG)
+    return scene.traits.table_format
 
 
 def is_sourced(scene: Scene) -> bool:
     """Say whether the scene's catalog shows what an outside system has."""
-    return scene.settled.catalog is not None and scene.catalog_record.provider in SOURCED
+    traits = scene.settled.traits
+    return traits is not None and traits.is_sourced
 
 
 class Elsewhere(Unsupported):
@@ -64,7 +61,8 @@ def refuse_sourced(scene: Scene, kind: Kind, *, levels: Levels, action: Action, 
 
     `probe`: who may do that may learn from the source that a thing is missing.
     """
-    if not is_sourced(scene):
+    traits = scene.settled.traits
+    if traits is None or not traits.is_sourced:
         return
     node, chain = scene.find(levels, kind)
     full = chain if node is not None else (Link.absent(kind, levels[-1]), *chain)
@@ -75,12 +73,14 @@ def refuse_sourced(scene: Scene, kind: Kind, *, levels: Levels, action: Action, 
 
 def is_federated(scene: Scene) -> bool:
     """Say whether the scene's catalog shows another Iceberg catalog."""
-    return scene.settled.catalog is not None and scene.catalog_record.provider in FEDERATED
+    traits = scene.settled.traits
+    return traits is not None and traits.is_federated
 
 
 def refuse_federated(scene: Scene) -> None:
     """Refuse what the tree alone serves for a catalog that shows another Iceberg catalog; whoever calls has decided. Raises Elsewhere."""
-    if is_federated(scene):
+    traits = scene.settled.traits
+    if traits is not None and traits.is_federated:
         raise _elsewhere(scene)
 
 
@@ -116,25 +116,30 @@ def least_levels(scene: Scene) -> int:
 
 def require_format(scene: Scene, wanted: str) -> None:
     """Refuse to make something in a catalog that holds tables of another format. Raises BadRequest."""
-    refuse_federated(scene)
-    held = format_of(scene)
+    traits = scene.traits
+    if traits.is_federated:
+        raise _elsewhere(scene)
+    held = traits.table_format
     if held == NO_TABLES:
-        kept = HELD[scene.catalog_record.provider].word
+        kept = HELD[traits.record.provider].word
         raise BadRequest(f"Catalog {scene.catalog.name} holds {kept}s and no tables: choose another catalog for this")
     if held != wanted:
         raise BadRequest(f"Catalog {scene.catalog.name} holds {_HELD[held]}: choose another catalog for this")
-    refuse_making(scene)
+    if traits.is_sourced or traits.shows_directory:
+        refuse_making(scene)
 
 
 def refuse_making(scene: Scene) -> None:
     """Refuse to make something in a catalog that shows a directory. Raises Unsupported."""
-    refuse_federated(scene)
-    if is_sourced(scene):
+    traits = scene.traits
+    if traits.is_federated:
+        raise _elsewhere(scene)
+    if traits.is_sourced:
         raise Unsupported(
             f"Catalog {scene.catalog.name} shows another system, in which schemas and tables are made there or over Gravitino REST: choose another "
             "catalog for this"
         )
-    if scene.catalog_record.properties.get(DIRECTORY):
+    if traits.shows_directory:
         raise Unsupported(
             f"Catalog {scene.catalog.name} shows a directory, which this server only reads: choose another catalog for this"
         )
@@ -142,7 +147,8 @@ def refuse_making(scene: Scene) -> None:
 
 def refuse_work(scene: Scene, action: Action) -> None:
     """Refuse what is not served of a catalog that shows a directory, to who may do it otherwise. Raises Unsupported, Forbidden."""
-    if scene.settled.catalog is None or not scene.catalog_record.properties.get(DIRECTORY):
+    traits = scene.settled.traits
+    if traits is None or not traits.shows_directory:
         return
     scene.require(action, scene.settled.outer)
     raise Unsupported(

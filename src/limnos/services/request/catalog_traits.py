@@ -1,0 +1,61 @@
+"""Catalog traits: what a catalog's provider and properties say of everything in it, computed once for each state of the catalog.
+
+May import `model`. Pure. The traits lie in the resolved scope, which is forgotten as soon as its metalake or catalog changes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.kind_table import HELD, name_space_of
+from limnos.model.kinds import FEDERATED, SOURCED, TABLE_FORMATS, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.model.records import CatalogRecord
+
+ICEBERG: Final = "iceberg"
+SOURCE: Final = "source"
+"""The format of tables that an outside system holds."""
+NO_TABLES: Final = "none"
+DIRECTORY: Final = "lance-directory"
+"""The property of a catalog that shows the tables of a directory."""
+
+
+class CatalogTraits(NamedTuple):
+    """A catalog's record and what follows from it."""
+
+    record: CatalogRecord
+    spaces: Mapping[Kind, str]
+    """The name space of each kind; kinds outside catalogs have theirs beside the tree."""
+    table_format: str
+    """The format of its tables; `NO_TABLES` if it holds none."""
+    is_sourced: bool
+    """It shows an outside system."""
+    is_federated: bool
+    """It shows another Iceberg catalog."""
+    shows_directory: bool
+    """It shows the Lance tables of a directory, which the server only reads."""
+
+
+def traits_of(record: CatalogRecord) -> CatalogTraits:
+    """Compute the traits of a catalog."""
+    provider = record.provider
+    return CatalogTraits(
+        record, spaces_of(provider), _table_format(provider), provider in SOURCED, provider in FEDERATED,
+        bool(record.properties.get(DIRECTORY)),
+    )  # fmt: skip
+
+
+@cache
+def spaces_of(provider: str) -> Mapping[Kind, str]:
+    """Return the name space of each kind in a catalog of a provider."""
+    return {kind: name_space_of(kind, provider) for kind in Kind}
+
+
+def _table_format(provider: str) -> str:
+    if provider in SOURCED:
+        return SOURCE
+    return NO_TABLES if provider in HELD else TABLE_FORMATS.get(provider, ICEBERG)
