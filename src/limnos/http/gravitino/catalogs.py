@@ -143,31 +143,23 @@ async def catalog_drop(request: Request, ctx: Context) -> Response:
 _LIST = "Failed to operate catalog(s) operation [LIST] under metalake [{0}]"
 _NEW = "Failed to operate catalog(s) [{body.name}] operation [%s] under metalake [{0}]"
 _ONE = "Failed to operate catalog(s) [{1}] operation [%s] under metalake [{0}]"
+_CATALOGS = "/metalakes/{m}/catalogs"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/catalogs", told(_LIST, catalogs_list), "list-catalogs", query=("details",)),
+    Route("GET", _CATALOGS, told(_LIST, catalogs_list), "list-catalogs", query=("details",)),
     Route(
-        "POST",
-        "/metalakes/{m}/catalogs",
-        told_body(_NEW % "CREATE", CatalogCreate, catalog_create),
-        "create-catalog",
+        "POST", _CATALOGS, told_body(_NEW % "CREATE", CatalogCreate, catalog_create), "create-catalog",
         asks=(Action.CATALOG_CREATE,),
     ),
     Route(
-        "POST",
-        "/metalakes/{m}/catalogs/testConnection",
-        told_body(_NEW % "TEST", CatalogCreate, connection_test),
-        "test-new-catalog",
+        "POST", f"{_CATALOGS}/testConnection", told_body(_NEW % "TEST", CatalogCreate, connection_test), "test-new-catalog",
         asks=(Action.CATALOG_CREATE,),
     ),
-    Route("GET", "/metalakes/{m}/catalogs/{c}", told(_ONE % "LOAD", catalog_load), "load-catalog"),
+    Route("GET", f"{_CATALOGS}/{{c}}", told(_ONE % "LOAD", catalog_load), "load-catalog"),
     Route(
-        "PUT",
-        "/metalakes/{m}/catalogs/{c}",
-        told_body(_ONE % "ALTER", Updates, catalog_alter),
-        "alter-catalog",
+        "PUT", f"{_CATALOGS}/{{c}}", told_body(_ONE % "ALTER", Updates, catalog_alter), "alter-catalog",
         asks=(Action.CATALOG_ALTER,),
     ),
-    Route("PATCH", "/metalakes/{m}/catalogs/{c}", told_body(_ONE % "ENABLE", InUse, catalog_set), "set-catalog"),
-    Route("DELETE", "/metalakes/{m}/catalogs/{c}", told(_ONE % "DROP", catalog_drop), "drop-catalog", query=("force",)),
-    Route("POST", "/metalakes/{m}/catalogs/{c}/testConnection", told(_ONE % "TEST", catalog_test), "test-catalog"),
-)
+    Route("PATCH", f"{_CATALOGS}/{{c}}", told_body(_ONE % "ENABLE", InUse, catalog_set), "set-catalog"),
+    Route("DELETE", f"{_CATALOGS}/{{c}}", told(_ONE % "DROP", catalog_drop), "drop-catalog", query=("force",)),
+    Route("POST", f"{_CATALOGS}/{{c}}/testConnection", told(_ONE % "TEST", catalog_test), "test-catalog"),
+)  # fmt: skip

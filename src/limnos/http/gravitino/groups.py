@@ -5,6 +5,7 @@ May import `model`, `services` and this package.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
@@ -30,11 +31,6 @@ class GroupAdd(Body, frozen=True):
     external_id: str | None = None
 
 
-async def groups_list(request: Request, ctx: Context) -> Response:
-    """Answer the groups."""
-    return await principals_list(request, ctx, Kind.GROUP)
-
-
 async def group_add(request: Request, ctx: Context, body: GroupAdd) -> Response:
     """Make a group."""
     (metalake,) = names_of(request)
@@ -44,29 +40,16 @@ async def group_add(request: Request, ctx: Context, body: GroupAdd) -> Response:
     return ok(group=dto.group(holder))
 
 
-async def group_load(request: Request, ctx: Context) -> Response:
-    """Answer one group."""
-    return await principal_load(request, ctx, Kind.GROUP)
-
-
-async def group_remove(request: Request, ctx: Context) -> Response:
-    """Remove a group."""
-    return await principal_remove(request, ctx, Kind.GROUP)
-
-
 _LIST = "Failed to operate groups operation [LIST] under metalake [{0}]"
 _NEW = "Failed to operate group {body.name} operation [ADD] under metalake [{0}]"
 _ONE = "Failed to operate group {1} operation [%s] under metalake [{0}]"
+_GROUPS = "/metalakes/{m}/groups"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        "/metalakes/{m}/groups",
-        told(_LIST, groups_list, access=True),
-        "list-groups",
-        query=("details",),
-        query_refused=PAGING,
+        "GET", _GROUPS, told(_LIST, partial(principals_list, kind=Kind.GROUP), access=True), "list-groups",
+        query=("details",), query_refused=PAGING,
     ),
-    Route("POST", "/metalakes/{m}/groups", told_body(_NEW, GroupAdd, group_add, access=True), "add-group"),
-    Route("GET", "/metalakes/{m}/groups/{g}", told(_ONE % "GET", group_load, access=True), "load-group"),
-    Route("DELETE", "/metalakes/{m}/groups/{g}", told(_ONE % "REMOVE", group_remove, access=True), "remove-group"),
-)
+    Route("POST", _GROUPS, told_body(_NEW, GroupAdd, group_add, access=True), "add-group"),
+    Route("GET", f"{_GROUPS}/{{g}}", told(_ONE % "GET", partial(principal_load, kind=Kind.GROUP), access=True), "load-group"),
+    Route("DELETE", f"{_GROUPS}/{{g}}", told(_ONE % "REMOVE", partial(principal_remove, kind=Kind.GROUP), access=True), "remove-group"),
+)  # fmt: skip

@@ -79,24 +79,16 @@ async def metalake_drop(request: Request, ctx: Context) -> Response:
 _ONE = "Failed to operate metalake(s) [{0}] operation "
 _NEW = "Failed to operate metalake(s) [{body.name}] operation [CREATE]"
 ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/metalakes", told("Failed to operate metalake(s) operation [LIST]", metalakes_list), "list-metalakes"),
     Route(
-        "GET", "/metalakes", told("Failed to operate metalake(s) operation [LIST]", metalakes_list), "list-metalakes"
-    ),
-    Route(
-        "POST",
-        "/metalakes",
-        told_body(_NEW, MetalakeCreate, metalake_create),
-        "create-metalake",
+        "POST", "/metalakes", told_body(_NEW, MetalakeCreate, metalake_create), "create-metalake",
         asks=(Action.METALAKE_CREATE,),
     ),
     Route("GET", "/metalakes/{m}", told(_ONE + "[LOAD]", metalake_load), "load-metalake"),
     Route(
-        "PUT",
-        "/metalakes/{m}",
-        told_body(_ONE + "[ALTER]", Updates, metalake_alter),
-        "alter-metalake",
+        "PUT", "/metalakes/{m}", told_body(_ONE + "[ALTER]", Updates, metalake_alter), "alter-metalake",
         asks=(Action.METALAKE_ALTER,),
     ),
     Route("PATCH", "/metalakes/{m}", told_body(_ONE + "[ENABLE]", InUse, metalake_set), "set-metalake"),
     Route("DELETE", "/metalakes/{m}", told(_ONE + "[DROP]", metalake_drop), "drop-metalake", query=("force",)),
-)
+)  # fmt: skip

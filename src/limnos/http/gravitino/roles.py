@@ -83,21 +83,13 @@ _LIST = "Failed to operate roles operation [LIST] under metalake [{0}]"
 _NEW = "Failed to operate role {body.name} operation [CREATE] under metalake [{0}]"
 _ONE = "Failed to operate role {1} operation [%s] under metalake [{0}]"
 _ON = "Failed to operate roles operation [LIST] under object [{1} {2}]"
+_ROLES = "/metalakes/{m}/roles"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/roles", told(_LIST, roles_list, access=True), "list-roles", query_refused=PAGING),
+    Route("GET", _ROLES, told(_LIST, roles_list, access=True), "list-roles", query_refused=PAGING),
+    Route("POST", _ROLES, told_body(_NEW, RoleCreate, role_create, access=True), "create-role", asks=(Action.ROLE_CREATE,)),
+    Route("GET", f"{_ROLES}/{{r}}", told(_ONE % "GET", role_load, access=True), "load-role"),
+    Route("DELETE", f"{_ROLES}/{{r}}", told(_ONE % "DELETE", role_drop, access=True), "drop-role"),
     Route(
-        "POST",
-        "/metalakes/{m}/roles",
-        told_body(_NEW, RoleCreate, role_create, access=True),
-        "create-role",
-        asks=(Action.ROLE_CREATE,),
+        "GET", "/metalakes/{m}/objects/{type}/{fullName}/roles", told(_ON, object_roles, access=True), "list-object-roles",
     ),
-    Route("GET", "/metalakes/{m}/roles/{r}", told(_ONE % "GET", role_load, access=True), "load-role"),
-    Route("DELETE", "/metalakes/{m}/roles/{r}", told(_ONE % "DELETE", role_drop, access=True), "drop-role"),
-    Route(
-        "GET",
-        "/metalakes/{m}/objects/{type}/{fullName}/roles",
-        told(_ON, object_roles, access=True),
-        "list-object-roles",
-    ),
-)
+)  # fmt: skip

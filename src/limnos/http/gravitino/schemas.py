@@ -236,30 +236,14 @@ async def schema_drop(request: Request, ctx: Context) -> Response:
 _LIST = "Failed to operate schema(s) operation [LIST] under catalog [{1}]"
 _NEW = "Failed to operate schema(s) [{body.name}] operation [CREATE] under catalog [{1}]"
 _ONE = "Failed to operate schema(s) [{2}] operation [%s] under catalog [{1}]"
+_SCHEMAS = "/metalakes/{m}/catalogs/{c}/schemas"
 ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", _SCHEMAS, told(_LIST, schemas_list), "list-schemas", query=("parentSchema",)),
+    Route("POST", _SCHEMAS, told_body(_NEW, SchemaCreate, schema_create), "create-schema", asks=(Action.NAMESPACE_CREATE,)),
+    Route("GET", f"{_SCHEMAS}/{{s}}", told(_ONE % "LOAD", schema_load), "load-schema"),
     Route(
-        "GET", "/metalakes/{m}/catalogs/{c}/schemas", told(_LIST, schemas_list), "list-schemas", query=("parentSchema",)
-    ),
-    Route(
-        "POST",
-        "/metalakes/{m}/catalogs/{c}/schemas",
-        told_body(_NEW, SchemaCreate, schema_create),
-        "create-schema",
-        asks=(Action.NAMESPACE_CREATE,),
-    ),
-    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}", told(_ONE % "LOAD", schema_load), "load-schema"),
-    Route(
-        "PUT",
-        "/metalakes/{m}/catalogs/{c}/schemas/{s}",
-        told_body(_ONE % "ALTER", PropertyUpdates, schema_alter),
-        "alter-schema",
+        "PUT", f"{_SCHEMAS}/{{s}}", told_body(_ONE % "ALTER", PropertyUpdates, schema_alter), "alter-schema",
         asks=(Action.NAMESPACE_ALTER,),
     ),
-    Route(
-        "DELETE",
-        "/metalakes/{m}/catalogs/{c}/schemas/{s}",
-        told(_ONE % "DROP", schema_drop),
-        "drop-schema",
-        query=("cascade",),
-    ),
-)
+    Route("DELETE", f"{_SCHEMAS}/{{s}}", told(_ONE % "DROP", schema_drop), "drop-schema", query=("cascade",)),
+)  # fmt: skip

@@ -105,30 +105,18 @@ _OLD = "/metalakes/{m}/tags/{type}/{fullName}"
 _list_on = told(_ON % "LIST", _TAG.list_on)
 _load_on = told(_ON % "GET", _TAG.load_on)
 _associate = told_body(_ON % "ASSOCIATE", TagsAssociate, tags_associate)
+_TAGS = "/metalakes/{m}/tags"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/tags", told(_LIST, _TAG.list), "list-tags", query=("details",)),
-    Route(
-        "POST", "/metalakes/{m}/tags", told_body(_NEW, TagCreate, tag_create), "create-tag", asks=(Action.TAG_CREATE,)
-    ),
-    Route("GET", "/metalakes/{m}/tags/{tag}", told(_ONE % "GET", _TAG.load), "load-tag"),
-    Route(
-        "PUT",
-        "/metalakes/{m}/tags/{tag}",
-        told_body(_ONE % "ALTER", Updates, tag_alter),
-        "alter-tag",
-    ),
-    Route("DELETE", "/metalakes/{m}/tags/{tag}", told(_ONE % "DELETE", _TAG.drop), "drop-tag"),
-    Route(
-        "GET",
-        "/metalakes/{m}/tags/{tag}/objects",
-        told(_ONE % "LIST", tag_objects),
-        "list-tag-objects",
-        query=("value",),
-    ),
+    Route("GET", _TAGS, told(_LIST, _TAG.list), "list-tags", query=("details",)),
+    Route("POST", _TAGS, told_body(_NEW, TagCreate, tag_create), "create-tag", asks=(Action.TAG_CREATE,)),
+    Route("GET", f"{_TAGS}/{{tag}}", told(_ONE % "GET", _TAG.load), "load-tag"),
+    Route("PUT", f"{_TAGS}/{{tag}}", told_body(_ONE % "ALTER", Updates, tag_alter), "alter-tag"),
+    Route("DELETE", f"{_TAGS}/{{tag}}", told(_ONE % "DELETE", _TAG.drop), "drop-tag"),
+    Route("GET", f"{_TAGS}/{{tag}}/objects", told(_ONE % "LIST", tag_objects), "list-tag-objects", query=("value",)),
     Route("GET", _OBJECTS, _list_on, "list-object-tags", query=("details",)),
     Route("POST", _OBJECTS, _associate, "associate-tags"),
     Route("GET", f"{_OBJECTS}/{{tag}}", _load_on, "load-object-tag"),
     Route("GET", _OLD, _list_on, "list-object-tags-old", query=("details",)),
     Route("POST", _OLD, _associate, "associate-tags-old"),
     Route("GET", f"{_OLD}/{{tag}}", _load_on, "load-object-tag-old"),
-)
+)  # fmt: skip

@@ -6,6 +6,7 @@ May import `model`, `services` and this package.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
@@ -70,11 +71,6 @@ async def principal_remove(request: Request, ctx: Context, kind: Kind) -> Respon
     return ok(removed=True)
 
 
-async def users_list(request: Request, ctx: Context) -> Response:
-    """Answer the users."""
-    return await principals_list(request, ctx, Kind.USER)
-
-
 async def user_add(request: Request, ctx: Context, body: UserAdd) -> Response:
     """Make somebody a user of the metalake."""
     (metalake,) = names_of(request)
@@ -89,29 +85,16 @@ async def user_add(request: Request, ctx: Context, body: UserAdd) -> Response:
     return ok(user=dto.user(holder))
 
 
-async def user_load(request: Request, ctx: Context) -> Response:
-    """Answer one user."""
-    return await principal_load(request, ctx, Kind.USER)
-
-
-async def user_remove(request: Request, ctx: Context) -> Response:
-    """Remove a user."""
-    return await principal_remove(request, ctx, Kind.USER)
-
-
 _LIST = "Failed to operate users operation [LIST] under metalake [{0}]"
 _NEW = "Failed to operate user {body.name} operation [ADD] under metalake [{0}]"
 _ONE = "Failed to operate user {1} operation [%s] under metalake [{0}]"
+_USERS = "/metalakes/{m}/users"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        "/metalakes/{m}/users",
-        told(_LIST, users_list, access=True),
-        "list-users",
-        query=("details",),
-        query_refused=PAGING,
+        "GET", _USERS, told(_LIST, partial(principals_list, kind=Kind.USER), access=True), "list-users",
+        query=("details",), query_refused=PAGING,
     ),
-    Route("POST", "/metalakes/{m}/users", told_body(_NEW, UserAdd, user_add, access=True), "add-user"),
-    Route("GET", "/metalakes/{m}/users/{u}", told(_ONE % "GET", user_load, access=True), "load-user"),
-    Route("DELETE", "/metalakes/{m}/users/{u}", told(_ONE % "REMOVE", user_remove, access=True), "remove-user"),
-)
+    Route("POST", _USERS, told_body(_NEW, UserAdd, user_add, access=True), "add-user"),
+    Route("GET", f"{_USERS}/{{u}}", told(_ONE % "GET", partial(principal_load, kind=Kind.USER), access=True), "load-user"),
+    Route("DELETE", f"{_USERS}/{{u}}", told(_ONE % "REMOVE", partial(principal_remove, kind=Kind.USER), access=True), "remove-user"),
+)  # fmt: skip
