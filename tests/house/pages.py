@@ -100,5 +100,12 @@ def misnamed_records(folder: Path) -> list[str]:
     return complaints
 
 
+def paths_in(page: Path) -> list[str]:
+    """Return the paths of files and folders that a page has in back-quotes, in order; single names and patterns are none."""
+    found = re.findall(r"`(\w[\w.-]*/[\w./-]+)`", page.read_text(encoding="utf-8"))
+    endings = ("/", ".py", ".md", ".toml", ".txt", ".proto", ".json")
+    return [each for each in found if each.endswith(endings) and "NNNN" not in each]
+
+
 def _slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower().replace("'", "").replace("++", "pp")).strip("-")

@@ -110,3 +110,27 @@ def test_wide_line_is_seen(tmp_path: Path) -> None:
         "a.md:10: 121 characters, 120 at most",
         "README.md:1: 121 characters, 120 at most",
     ]
+
+
+def test_guides_for_contributors_name_files_that_exist() -> None:
+    """A file or folder in back-quotes is there: below the repository, the package, its services or the tests."""
+    root = DOCS.parent
+    homes = (root, root / "src" / "limnos", root / "src" / "limnos" / "services", root / "tests")
+    missing = [
+        f"{page}: {path}"
+        for page in ("CONTRIBUTING.md", "ARCHITECTURE.md")
+        for path in pages.paths_in(root / page)
+        if not any((home / path).exists() for home in homes)
+    ]
+
+    assert missing == []
+
+
+def test_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
+    """Paths with a folder are read; commands, names of code and patterns are not."""
+    page = tmp_path / "A.md"
+    page.write_text(
+        "`gone/file.py` `protocol.py` `store/schema/` `a.b()` `make docs` `http/<protocol>/x.py` `Kind.home`\n"
+    )
+
+    assert pages.paths_in(page) == ["gone/file.py", "store/schema/"]
