@@ -1,6 +1,6 @@
 """Write the tables of docs/reference/errors.md and docs/reference/metrics.md from the code: codes and metrics with their own words.
 
-The JSON Schema of a pipeline's file, and the tables of docs/start/pipelines.md, are written from its keys.
+The JSON Schema of a pipeline's file, and the tables of docs/reference/pipeline-file.md, are written from its keys.
 
 Usage: generate_docs.py [--check]. What stands above the marker in each page is written by hand and kept.
 """
@@ -150,7 +150,7 @@ def pages() -> dict[Path, str]:
         "reference/errors.md": ["| code | meaning | room |", "|---|---|---|", *error_rows(parsed)],
         "reference/metrics.md": ["| metric | kind | labels | meaning |", "|---|---|---|---|", *metric_rows(parsed)],
     }
-    tables["start/pipelines.md"] = key_rows(FILE)
+    tables["reference/pipeline-file.md"] = key_rows(FILE)
     tables["reference/sqlpp.md"] = [
         "| statement | does to the tree | which takes |", "|---|---|---|", *statement_rows(), "", "## Functions", "",
         "Those of AsterixDB that are built in here, under all their names; `_` and `-` are one in names.", "", "| family | functions, with the number of their arguments |", "|---|---|", *function_rows(),
