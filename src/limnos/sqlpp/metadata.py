@@ -9,6 +9,7 @@ to what is at rest.
 from __future__ import annotations
 
 import time
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -68,10 +69,16 @@ class MetadataObject(msgspec.Struct, frozen=True, array_like=True):
 
 
 def metadata_records(
-    dataset: str, objects: Iterable[MetadataObject], *, fields: frozenset[str] | None = None
+    dataset: str, objects: Iterable[MetadataObject], *, fields: frozenset[str] | None = None, with_built_in: bool = True
 ) -> Iterator[Value]:
-    """The records of a dataset of the metadata about objects, with what is built in; of each record these fields, None for all."""
-    for record in _RECORDS[dataset](objects):
+    """The records of a dataset of the metadata about objects, and `with_built_in` those of the dataverse Metadata.
+
+    Of each record these fields, None for all.
+    """
+    records = _RECORDS[dataset](objects)
+    if with_built_in and dataset in _BUILT_IN:
+        records = chain(_BUILT_IN[dataset](), records)
+    for record in records:
         yield record if fields is None else {name: value for name, value in record.items() if name in fields}
 
 
@@ -304,18 +311,6 @@ def _dataverse_record(one: MetadataObject) -> Fields:
     }  # fmt: skip
 
 
-def _dataset_records(objects: Iterable[MetadataObject]) -> Iterator[Fields]:
-    yield from _own_datasets()
-    for each in objects:
-        yield _OF_DATASETS[each.kind](each)
-
-
-def _all_datatypes(objects: Iterable[MetadataObject]) -> Iterator[Fields]:
-    yield from _own_types()
-    for each in objects:
-        yield from _datatype_records(each)
-
-
 _OF_DATASETS: Final[dict[Kind, Callable[[MetadataObject], Fields]]] = {
     Kind.TABLE: _dataset_record,
     Kind.EXTERNAL_DATASET: _external_record,
@@ -323,10 +318,12 @@ _OF_DATASETS: Final[dict[Kind, Callable[[MetadataObject], Fields]]] = {
 }
 _RECORDS: Final[dict[str, Callable[[Iterable[MetadataObject]], Iterator[Fields]]]] = {
     "Dataverse": lambda objects: map(_dataverse_record, objects),
-    "Dataset": _dataset_records,
-    "Datatype": _all_datatypes,
+    "Dataset": lambda objects: (_OF_DATASETS[each.kind](each) for each in objects),
+    "Datatype": lambda objects: (record for each in objects for record in _datatype_records(each)),
     "Index": lambda objects: (record for each in objects for record in _index_records(each)),
     "Function": lambda objects: (record for each in objects for record in _function_records(each)),
     "Synonym": lambda objects: map(_synonym_record, objects),
     "Library": lambda _: iter(()),  # functions are written in SQL++ here
 }
+_BUILT_IN: Final[dict[str, Callable[[], Iterator[Fields]]]] = {"Dataset": _own_datasets, "Datatype": _own_types}
+"""The records of what lies in the dataverse Metadata itself."""

@@ -65,7 +65,8 @@ class Sent:
 
     def text(self, name: str) -> str | None:
         """The same as text. Raises SqlppError for JSON that is none."""
-        value = self.first(name)
+        found = self._values.get(name)
+        value = found[0] if found else None
         if value is None or isinstance(value, str):
             return value
         if isinstance(value, (bool, int, float)):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
     from limnos.services.request.scene import Scene
     from limnos.services.sqlpp.locking import Held
-    from limnos.services.sqlpp.queries import ReadyQuery
+    from limnos.services.sqlpp.prepared import ReadyQuery
     from limnos.services.sqlpp.session import Session
     from limnos.services.sqlpp.targets import Target
     from limnos.sqlpp import BoundQuery, Parsed

@@ -32,9 +32,9 @@ from limnos.store.nodes import live_nodes_read
 from limnos.view.cold import for_each
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 
-    from limnos.model.decisions import Chain
+    from limnos.model.decisions import Chain, Decision
     from limnos.model.entities import Node
     from limnos.model.records import DeclaredRecord
     from limnos.names.path import Levels
@@ -48,7 +48,9 @@ T = TypeVar("T")
 SLICE: Final = 200
 """Objects that are read between two turns of others: two milliseconds."""
 PARENTS_AT_ONCE: Final = 50
-"""Dataverses whose listings are looked at in one slice."""
+"""Dataverses that are looked up, and listings that are looked at, in one slice."""
+REMEMBERED_MAX: Final = 12
+"""Listings of one slice whose decisions are remembered: those of a few dataverses."""
 DOCUMENTS_AT_ONCE: Final = 20
 """Documents of views that are read in one slice."""
 BYTES_MAX: Final = 64 << 20
@@ -120,9 +122,10 @@ def _slices(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 class _Listing(NamedTuple):
-    """A namespace (None: the catalog) whose listing goes on after a name."""
+    """The objects of a kind in a namespace (None: the catalog), whose listing goes on after a name."""
 
     namespace_id: int | None
+    kind: Kind
     after: str = ""
 
 
@@ -210,13 +213,16 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
     if request.dataset == "Dataverse":
         own = (DEFAULT, METADATA) if request.dataverses is None else set(request.dataverses) & {DEFAULT, METADATA}
         yield [MetadataObject(Kind.NAMESPACE, each) for each in sorted(own)]
-    async for spaces in _dataverses(ctx, request):
-        if request.dataset == "Dataverse":
+        async for spaces in _dataverses(ctx, request):
             yield [each for each in spaces if each.path != METADATA]
-            continue
-        for kind in _KINDS[request.dataset]:
-            async for objects in _below(ctx, [each.id for each in spaces], kind=kind, request=request):
-                yield objects
+        return
+    async for found in _below(ctx, request, kinds=_KINDS[request.dataset]):
+        views = [pair for pair in found if pair[1].kind is Kind.VIEW] if request.documents else []
+        yield [_object((*path, node.name), node) for path, node in found if node.kind is not Kind.VIEW or not views]
+        for some in _slices(views, DOCUMENTS_AT_ONCE):
+            bodies = await ctx.look_up(partial(document_bodies_read, [node.id for _, node in some]))
+            yield [_object((*path, node.name), node, document=bodies.get(node.id)) for path, node in some]
+            await asyncio.sleep(0)
 
 
 async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[list[MetadataObject]]:
@@ -230,7 +236,8 @@ async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[l
     level: list[int] | None = None
     while level is None or level:
         below: list[int] = []
-        async for found in _children(ctx, [None] if level is None else level, kind=Kind.NAMESPACE, names=None):
+        listings = [_Listing(each, Kind.NAMESPACE) for each in ([None] if level is None else level)]
+        async for found in _children(ctx, listings, names=None):
             below += [node.id for _, node in found]
             yield [_object((*path, node.name), node) for path, node in found if is_dataverse((*path, node.name), node)]
         level = below
@@ -250,12 +257,12 @@ def _find_dataverses(scene: Scene, *, paths: Sequence[Levels]) -> list[Node | No
 
 def _may_list(scene: Scene) -> bool:
     """Say whether the caller may list namespaces of the catalog, by right or because of what lies below them."""
-    return scene.decide_for(scene.user, Action.NAMESPACE_LIST, scene.settled.outer).allowed or bool(paths_of(scene).ids)
+    return scene.decide(Action.NAMESPACE_LIST, scene.settled.outer).allowed or bool(paths_of(scene).ids)
 
 
-def _is_name(scene: Scene, chain: Chain) -> bool:
-    """Say whether a namespace that the caller is shown is a name alone."""
-    return not scene.decide_for(scene.user, Action.NAMESPACE_SEE, chain).allowed
+def _decider(scene: Scene, count: int) -> Callable[[Action, Chain], Decision]:
+    """How so many namespaces are decided on: decisions on few are remembered as those of other requests are, those on many would push them out."""
+    return scene.decide if count <= REMEMBERED_MAX else partial(scene.decide_for, scene.user)
 
 
 def _name_alone(node: Node) -> Node:
@@ -273,24 +280,26 @@ def _find_dataverse(scene: Scene, path: Levels) -> Node | None:
             return None
     if found is None or not is_dataverse(path, found):
         return None
-    return _name_alone(found) if _is_name(scene, chain) else found
+    return found if scene.decide(Action.NAMESPACE_SEE, chain).allowed else _name_alone(found)
 
 
-async def _below(
-    ctx: Context, namespaces: Sequence[int], *, kind: Kind, request: MetadataRequest
-) -> AsyncIterator[list[MetadataObject]]:
-    """Objects of a kind that lie in namespaces, in slices."""
-    reads = _named(ctx, namespaces, kind=kind, names=request.names) if _is_pinned(request) else None
-    if reads is None:
-        reads = _children(ctx, namespaces, kind=kind, names=request.names)
-    async for found in reads:
-        if kind is not Kind.VIEW or not request.documents:
-            yield [_object((*path, node.name), node) for path, node in found]
-            continue
-        for some in _slices(found, DOCUMENTS_AT_ONCE):
-            bodies = await ctx.look_up(partial(document_bodies_read, [node.id for _, node in some]))
-            yield [_object((*path, node.name), node, document=bodies.get(node.id)) for path, node in some]
-            await asyncio.sleep(0)
+async def _below(ctx: Context, request: MetadataRequest, *, kinds: Sequence[Kind]) -> AsyncIterator[_Found]:
+    """Objects of kinds that lie in the dataverses of a request, in slices; where those are named, found and listed by the same read."""
+    if request.dataverses is not None and request.names is None:
+        for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
+            async for found in _read(ctx, partial(_listed_in, paths=paths, kinds=kinds), names=None):
+                yield found
+        return
+    async for spaces in _dataverses(ctx, request):
+        namespaces = [each.id for each in spaces]
+        if _is_pinned(request):
+            for kind in kinds:
+                async for found in _named(ctx, namespaces, kind=kind, names=request.names):
+                    yield found
+        else:
+            listings = [_Listing(each, kind) for kind in kinds for each in namespaces]
+            async for found in _children(ctx, listings, names=request.names):
+                yield found
 
 
 def _is_pinned(request: MetadataRequest) -> bool:
@@ -303,17 +312,35 @@ _Found = list[tuple["Levels", "Node"]]
 
 
 async def _children(
-    ctx: Context, namespaces: Sequence[int | None], *, kind: Kind, names: frozenset[str] | None
+    ctx: Context, listings: Sequence[_Listing], *, names: frozenset[str] | None
 ) -> AsyncIterator[_Found]:
-    """What the caller sees of the listings of namespaces, in slices: those of these names, None for all."""
-    for some in _slices(namespaces, PARENTS_AT_ONCE):
-        waiting = [_Listing(each) for each in some]
-        while waiting:
-            entries, waiting = await ctx.read(scope_of(ctx), partial(_listed, listings=waiting, kind=kind, names=names))
-            if entries:
-                nodes = await ctx.look_up(partial(live_nodes_read, [each.id for each in entries]))
-                yield _placed(entries, nodes)
-            await asyncio.sleep(0)
+    """What the caller sees of listings, in slices: those of these names, None for all."""
+    for some in _slices(listings, PARENTS_AT_ONCE):
+        async for found in _read(ctx, partial(_listed, listings=some, names=names), names=names):
+            yield found
+
+
+async def _read(
+    ctx: Context, begin: Callable[[Scene], tuple[list[_Entry], list[_Listing]]], *, names: frozenset[str] | None
+) -> AsyncIterator[_Found]:
+    """What a reader of listings finds, then what those have beyond it, in slices."""
+    reader = begin
+    while True:
+        entries, waiting = await ctx.read(scope_of(ctx), reader)
+        if entries:
+            nodes = await ctx.look_up(partial(live_nodes_read, [each.id for each in entries]))
+            yield _placed(entries, nodes)
+        await asyncio.sleep(0)
+        if not waiting:
+            return
+        reader = partial(_listed, listings=waiting, names=names)
+
+
+def _listed_in(scene: Scene, *, paths: Sequence[Levels], kinds: Sequence[Kind]) -> tuple[list[_Entry], list[_Listing]]:
+    """The same of dataverses that are known by name, as far as the caller sees them."""
+    nodes = _find_dataverses(scene, paths=paths)
+    listings = [_Listing(node.id, kind) for kind in kinds for node in nodes if node is not None]
+    return _listed(scene, listings=listings, names=None)
 
 
 def _placed(entries: Sequence[_Entry], nodes: Iterable[Node]) -> _Found:
@@ -325,15 +352,16 @@ def _placed(entries: Sequence[_Entry], nodes: Iterable[Node]) -> _Found:
 
 
 def _listed(
-    scene: Scene, *, listings: Sequence[_Listing], kind: Kind, names: frozenset[str] | None
+    scene: Scene, *, listings: Sequence[_Listing], names: frozenset[str] | None
 ) -> tuple[list[_Entry], list[_Listing]]:
     """About SLICE entries of listings, and what is left of them. Raises Cold for all that any of them lacks."""
     scene.require_in_use()
-    gather(scene, [each.namespace_id for each in listings if each.namespace_id is not None])
-    pages = for_each(listings, partial(_page, scene, kind=kind))
+    some = listings[:PARENTS_AT_ONCE]
+    gather(scene, {each.namespace_id for each in some if each.namespace_id is not None})
+    pages = for_each(some, partial(_page, scene, decide=_decider(scene, len(some))))
     entries: list[_Entry] = []
     count = 0
-    for place, (listing, (path, page)) in enumerate(zip(listings, pages, strict=True)):
+    for place, (listing, (path, page)) in enumerate(zip(some, pages, strict=True)):
         entries += [
             _Entry(path, listing.namespace_id, id_, id_ in page.alone)
             for name, id_ in page.found
@@ -341,10 +369,10 @@ def _listed(
         ]
         count += len(page.found)
         if page.last is not None:
-            return entries, [_Listing(listing.namespace_id, page.last), *listings[place + 1 :]]
+            return entries, [listing._replace(after=page.last), *listings[place + 1 :]]
         if count >= SLICE:
             return entries, list(listings[place + 1 :])
-    return entries, []
+    return entries, list(listings[len(some) :])
 
 
 class _Page(NamedTuple):
@@ -358,8 +386,9 @@ class _Page(NamedTuple):
 _NOTHING: Final = _Page([], None)
 
 
-def _page(scene: Scene, listing: _Listing, *, kind: Kind) -> tuple[Levels, _Page]:
+def _page(scene: Scene, listing: _Listing, *, decide: Callable[[Action, Chain], Decision]) -> tuple[Levels, _Page]:
     """The path of a namespace and a page of what the caller sees of it; nothing of one that is gone, or may not be listed."""
+    kind = listing.kind
     chain = scene.settled.outer if listing.namespace_id is None else chain_of(scene, listing.namespace_id)
     if chain is None:
         return (), _NOTHING
@@ -367,19 +396,20 @@ def _page(scene: Scene, listing: _Listing, *, kind: Kind) -> tuple[Levels, _Page
     if kind is Kind.NAMESPACE:
         may = listing.namespace_id is not None or _may_list(scene)  # below the catalog listings filter
     else:
-        may = scene.decide_for(scene.user, action, chain).allowed
+        may = decide(action, chain).allowed
     if not may:
         return (), _NOTHING
     page = ids_of(scene, action, kind=kind, chain=chain, asked=Asked(listing.after, SLICE))
     alone: frozenset[int] = frozenset()
     if kind is Kind.NAMESPACE:
         links = [Link(id_, kind, name) for name, id_ in page.found]
-        alone = frozenset(link.id for link in links if _is_name(scene, (link, *chain)))
+        see = Action.NAMESPACE_SEE
+        alone = frozenset([link.id for link in links if not scene.decide_for(scene.user, see, (link, *chain)).allowed])
     return _path(scene, chain), _Page(page.found, page.last, alone)
 
 
 def _path(scene: Scene, chain: Chain) -> Levels:
-    return tuple(link.name for link in reversed(chain[: len(chain) - len(scene.settled.outer)]))
+    return tuple([link.name for link in reversed(chain[: len(chain) - len(scene.settled.outer)])])
 
 
 async def _named(

@@ -51,13 +51,22 @@ LOADS: Final = {
 }
 
 
-async def with_names(ctx: Context, bind: Callable[[Known], T], *, elsewhere: Callable[[Known], Awaitable[T]]) -> T:
+BUILT_IN: Final[dict[Question, object]] = {
+    Question("dataverse", METADATA): True,
+    **{Question("dataset", METADATA, name): Dataset(METADATA, name) for name in METADATA_DATASETS},
+}
+"""What is known of the metadata's own names, whatever the tree holds and whoever asks."""
+
+
+async def with_names(
+    ctx: Context, bind: Callable[[Known], T], *, elsewhere: Callable[[Known], Awaitable[T]], known: Known | None = None
+) -> T:  # fmt: skip
     """Bind something with the names of the tree, as the caller may know them. Raises SqlppError, Forbidden.
 
     `bind` has no effects, and is called as often as it asks for more. Where it raises BudgetSpent, as there is too much to be bound on the
-    event loop, `elsewhere` does it from then on.
+    event loop, `elsewhere` does it from then on. `known` is what is known already, and takes what is asked.
     """
-    known = Known()
+    known = Known() if known is None else known
     is_long = False
     for _ in range(ROUNDS_MAX):
         known.wanted.clear()

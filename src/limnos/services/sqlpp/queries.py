@@ -15,10 +15,11 @@ from limnos.model.errors import BadRequest
 from limnos.services.request.scene import Scope
 from limnos.services.sqlpp.lanes import GATHERING, SQLPP_CHORES
 from limnos.services.sqlpp.metadata import MetadataRequest, metadata_gather, narrower, resources_read
-from limnos.services.sqlpp.names import NODES_SHORT, TEXT_SHORT, with_names
+from limnos.services.sqlpp.names import BUILT_IN, NODES_SHORT, TEXT_SHORT, with_names
+from limnos.services.sqlpp.prepared import PREPARED, PlanKey, ReadyQuery
 from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, results
 from limnos.sqlpp.binder import RESOURCES
-from limnos.sqlpp.binding import Binding
+from limnos.sqlpp.binding import Binding, Known
 from limnos.sqlpp.chores import (
     BIND,
     EVALUATE,
@@ -42,12 +43,10 @@ from limnos.sqlpp.values.tagged import tagged
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from limnos.names.path import Levels
     from limnos.services.request.context import Context
     from limnos.services.sqlpp.metadata import GatheredObjects
     from limnos.services.sqlpp.session import Session
-    from limnos.sqlpp import tree
-    from limnos.sqlpp.binding import Known
+    from limnos.sqlpp import Parsed, tree
     from limnos.sqlpp.scans import Wanted
     from limnos.sqlpp.values.model import Value
 
@@ -59,20 +58,15 @@ ROWS_HERE: Final = 500
 """Most objects of the metadata that a query on the event loop reads; their statements and documents are parsed here up to TEXT_SHORT characters."""
 
 
-class ReadyQuery(NamedTuple):
-    """A query ready to be worked out."""
+class _WatchedMoment(dict[str, "Value"]):
+    """The functions that are the request's own; notes whether any was looked for and is there."""
 
-    query: BoundQuery
+    is_used = False
 
-    @property
-    def metadata(self) -> tuple[tuple[Levels, str], ...]:
-        """The datasets of the metadata dataverse that it reads, and what it asks of datasets themselves."""
-        return tuple(each for each in self.query.reads if each[0] == METADATA or each[0][0] == RESOURCES)
-
-    @property
-    def reads_data(self) -> bool:
-        """Whether it reads anything else."""
-        return len(self.metadata) < len(self.query.reads)
+    def __contains__(self, name: object) -> bool:
+        found = super().__contains__(name)
+        self.is_used = self.is_used or found
+        return found
 
 
 def binding_of(session: Session, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> Binding:
@@ -82,9 +76,28 @@ def binding_of(session: Session, body: tree.Expression, *, variables: tuple[str,
 
 async def query_bind(session: Session, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> ReadyQuery:
     """Bind a query; all names in it are decided for the caller. A long one is bound by a process. Raises SqlppError, Forbidden."""
-    ctx = session.ctx
-    binding = binding_of(session, body, variables=variables)
+    return await _bound(session.ctx, binding_of(session, body, variables=variables), Known(dict(BUILT_IN)))
 
+
+async def statement_bind(session: Session, parsed: Parsed, body: tree.Expression) -> ReadyQuery:
+    """Bind the query of a statement, or return it as it was bound before, if it rests on its text alone. Raises SqlppError, Forbidden."""
+    prepared_statements = PREPARED.of(session.ctx.services).queries
+    key = PlanKey(parsed.text, parsed.statement.at, session.dataverse)
+    rests_on_text = not session.parameters and not session.declared and len(parsed.text) <= TEXT_SHORT
+    found = prepared_statements.get(key) if rests_on_text else None
+    if found is not None:
+        return found
+    moment = _WatchedMoment(session.moment)
+    binding, known = binding_of(session, body)._replace(moment=moment), Known(dict(BUILT_IN))
+    found = await _bound(session.ctx, binding, known)
+    asked_nothing = len(known.facts) == len(BUILT_IN) and not moment.is_used
+    if rests_on_text and asked_nothing and not isinstance(found.query.expression, EncodedPlan):
+        found = found._replace(numbered=_numbered_here(found.query))
+        prepared_statements.put(key, found)
+    return found
+
+
+async def _bound(ctx: Context, binding: Binding, known: Known) -> ReadyQuery:
     def run(known: Known) -> BoundQuery:
         return binding.bind(known, nodes_max=NODES_SHORT)
 
@@ -92,12 +105,14 @@ async def query_bind(session: Session, body: tree.Expression, *, variables: tupl
         outcome, *told = await process_do(ctx, BIND, packed_binding(binding, known))
         if outcome == b"wanted":
             known.wanted.update(dict.fromkeys(questions_of(told[0])))
-        return bound_of(told[0], told[1], at=body.at) if outcome == b"done" else NOTHING_BOUND
+        return bound_of(told[0], told[1], at=binding.body.at) if outcome == b"done" else NOTHING_BOUND
 
-    found = ReadyQuery(await with_names(ctx, run, elsewhere=elsewhere))
-    if found.metadata and found.reads_data:
+    query = await with_names(ctx, run, elsewhere=elsewhere, known=known)
+    metadata = tuple([each for each in query.reads if each[0] == METADATA or each[0][0] == RESOURCES])
+    found = ReadyQuery(query, metadata)
+    if metadata and found.reads_data:
         raise compilation(
-            "A query over data can't read the dataverse Metadata as well: ask for one after the other", body.at
+            "A query over data can't read the dataverse Metadata as well: ask for one after the other", binding.body.at
         )
     return found
 
@@ -137,7 +152,9 @@ class Source(NamedTuple):
         if self.request is None or self.gathered is None:
             return self.rows
         few = self.gathered.few or ()
-        return tuple(metadata_records(self.request.dataset, few, fields=self.wanted.fields))
+        given = self.request.dataverses
+        builds_in = given is None or METADATA in given
+        return tuple(metadata_records(self.request.dataset, few, fields=self.wanted.fields, with_built_in=builds_in))
 
 
 async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, None]:
@@ -145,7 +162,7 @@ async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, N
     query, sources = bound.query, []
     async with AsyncExitStack() as stack:
         if bound.metadata:
-            query, wanted = await _numbered(ctx, query)
+            query, wanted = bound.numbered or await _numbered(ctx, query)
             if any(each.dataverse == METADATA for each in wanted):
                 # What is gathered is held until it was worked out: only so many at once.
                 await stack.enter_async_context(GATHERING.of(ctx.services))
@@ -162,9 +179,17 @@ async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, N
 
 async def _numbered(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tuple[Wanted, ...]]:
     """A query with its scans numbered, and what each needs. Long plans are looked at by a process, and those whose conditions are worked out."""
-    if isinstance(query.expression, EncodedPlan) or runs_functions(query.expression):
-        _, plan, told = await process_do(ctx, SCANS, wire.encode(query.expression))
-        return query._replace(expression=EncodedPlan(query.expression.at, plan)), scans_of(told)
+    found = None if isinstance(query.expression, EncodedPlan) else _numbered_here(query)
+    if found is not None:
+        return found
+    _, plan, told = await process_do(ctx, SCANS, wire.encode(query.expression))
+    return query._replace(expression=EncodedPlan(query.expression.at, plan)), scans_of(told)
+
+
+def _numbered_here(query: BoundQuery) -> tuple[BoundQuery, tuple[Wanted, ...]] | None:
+    """The same on the event loop; None for a query whose conditions have to be worked out."""
+    if runs_functions(query.expression):
+        return None
     expression, wanted = prepared(query.expression, carries=False)
     return query._replace(expression=expression), wanted
 

@@ -21,7 +21,8 @@ from limnos.services.sqlpp.errors import invalid_operation
 from limnos.services.sqlpp.functions import function_create, function_drop
 from limnos.services.sqlpp.lanes import PARSING
 from limnos.services.sqlpp.names import TEXT_SHORT
-from limnos.services.sqlpp.queries import process_do, query_bind, query_rows
+from limnos.services.sqlpp.prepared import PREPARED
+from limnos.services.sqlpp.queries import process_do, query_bind, query_rows, statement_bind
 from limnos.services.sqlpp.synonyms import synonym_create, synonym_drop
 from limnos.services.sqlpp.types import type_create, type_drop
 from limnos.services.sqlpp.views import view_create, view_drop
@@ -64,7 +65,7 @@ async def admitted(ctx: Context) -> Asker:
 
 async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[Parsed, ...]:
     """Read a request's text. Raises SqlppError."""
-    parsed = parse(text) if len(text) <= TEXT_SHORT else await _parsed_elsewhere(ctx, text)
+    parsed = _parsed_here(ctx, text) if len(text) <= TEXT_SHORT else await _parsed_elsewhere(ctx, text)
     if not parsed:
         raise SqlppError(NOTHING, "No statement provided")
     if read_only:
@@ -73,6 +74,15 @@ async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[Pa
             if not kind.reads:
                 raise SqlppError(READ_ONLY, f"{kind.word} statement is not supported in read-only mode")
     return parsed
+
+
+def _parsed_here(ctx: Context, text: str) -> tuple[Parsed, ...]:
+    kept = PREPARED.of(ctx.services).parsed
+    found = kept.get(text)
+    if found is None:
+        found = parse(text)
+        kept.put(text, found)
+    return found
 
 
 async def _parsed_elsewhere(ctx: Context, text: str) -> tuple[Parsed, ...]:
@@ -155,14 +165,14 @@ def _rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None] | Non
     """The results of a statement that is worked out; None for one that makes or drops something."""
     statement = parsed.statement
     if isinstance(statement, tree.QueryStatement):
-        return _query(session, statement.body)
+        return _query(session, parsed, statement.body)
     if isinstance(statement, tree.Explain):
         return _explain(session, statement.query.body)
     return change_rows(session, parsed) if isinstance(statement, (tree.Insert, tree.Delete, tree.Load)) else None
 
 
-async def _query(session: Session, body: tree.Expression) -> AsyncGenerator[bytes, None]:
-    bound = await query_bind(session, body)
+async def _query(session: Session, parsed: Parsed, body: tree.Expression) -> AsyncGenerator[bytes, None]:
+    bound = await statement_bind(session, parsed, body)
     if session.compiles_only:
         return
     rows = data_rows(session, bound) if bound.reads_data else query_rows(session.ctx, bound)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.errors import BudgetSpent, compilation
-from limnos.sqlpp.functions.costs import CALL, COMPARED_EACH, PRINTED_EACH, linear
+from limnos.sqlpp.functions.costs import CALL, COMPARED_EACH, PRINTED_EACH, weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,7 +74,9 @@ class MeteredBudget(Budget):
 
     def step(self) -> None:
         """One row more: it is copied."""
-        self.spend(self.row_units)
+        self.units -= self.row_units
+        if self.units < 0:
+            raise BudgetSpent
 
     def keep(self, count: int = 1) -> None:
         """So many rows more are held, and may be sorted."""
@@ -84,13 +86,17 @@ class MeteredBudget(Budget):
         """Take what a call with these arguments costs. A call without a declared cost is never made. Raises BudgetSpent."""
         if cost is None:
             raise BudgetSpent
-        self.spend(base)
-        self.spend(cost(arguments, self.units))
+        self.units -= base
+        if self.units < 0:
+            raise BudgetSpent
+        self.units -= cost(arguments, self.units)
+        if self.units < 0:
+            raise BudgetSpent
 
     def compare(self, value: Value) -> None:
         """Take what the key of a value costs. Raises BudgetSpent."""
-        self.spend(COMPARED_EACH * (1 + linear((value,), self.units // COMPARED_EACH)))
+        self.spend(COMPARED_EACH * (1 + weight_of(value, self.units // COMPARED_EACH)))
 
     def show(self, value: Value) -> None:
         """Take what writing a value as JSON costs. Raises BudgetSpent."""
-        self.spend(PRINTED_EACH * (1 + linear((value,), self.units // PRINTED_EACH)))
+        self.spend(PRINTED_EACH * (1 + weight_of(value, self.units // PRINTED_EACH)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.errors import BudgetSpent, SqlppError
 from limnos.sqlpp.functions.collections import distinct, items
 from limnos.sqlpp.functions.costs import OPERATOR, Cost, compared, linear, matched, product
 from limnos.sqlpp.functions.times import shifted
@@ -73,10 +73,11 @@ def work_of(node: plan.Expression, working: Working) -> Callable[[Row], Value]:
     meter = working.meter
     if meter is None:
         return made
-    spend = meter.spend
 
     def charged(row: Row) -> Value:
-        spend(1)
+        meter.units -= 1
+        if meter.units < 0:
+            raise BudgetSpent
         return made(row)
 
     return charged

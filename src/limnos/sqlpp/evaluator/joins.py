@@ -35,13 +35,14 @@ class Keys(NamedTuple):
     right: tuple[Callable[[Row], Value], ...]
 
 
-def arounds_of(node: plan.Block) -> list[Around]:
-    """For each source of a block what is before it and after it."""
+def arounds_of(node: plan.Block) -> list[Around | None]:
+    """For each source of a block what is before it and after it; None for the first, which meets a single row and needs no keys."""
+    if len(node.sources) < 2:
+        return [None] * len(node.sources)
     own = [own_slots(source) for source in node.sources]
     last = frozenset(let.slot for let in node.lets)
-    return [
-        Around(frozenset().union(*own[:at]), last.union(*own[at + 1 :])) for at in range(len(own))
-    ]  # fmt: skip
+    others = [Around(frozenset().union(*own[:at]), last.union(*own[at + 1 :])) for at in range(1, len(own))]
+    return [None, *others]
 
 
 def own_slots(node: plan.ForEach) -> frozenset[int]:

@@ -236,14 +236,18 @@ def without(value: Value, path: tuple[str, ...]) -> Value:
 
 
 def _source_of(
-    node: plan.ForEach, where: plan.Expression | None, *, around: Around, working: Working
+    node: plan.ForEach, where: plan.Expression | None, *, around: Around | None, working: Working
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """The function that takes rows of earlier sources on with each item of this one; `where` is what all rows must meet in the end."""
+    """The function that takes rows of earlier sources on with each item of this one; `where` is what all rows must meet in the end.
+
+    `around` None: it is the first source, which meets a single row.
+    """
     source = work_of(node.source, working)
     condition = None if node.condition is None else work_of(node.condition, working)
     keeps = node.kind in ("left", "outer unnest")
-    apart = node.kind in ("inner", "left", "cross") or is_apart(node, around)
-    keys = keys_of(node, None if keeps or node.kind == "right" else where, around=around, working=working)
+    apart = around is None or node.kind in ("inner", "left", "cross") or is_apart(node, around)
+    joined = None if keeps or node.kind == "right" else where
+    keys = None if around is None else keys_of(node, joined, around=around, working=working)
     if node.kind == "right":
         return _right(node, source, condition=condition, keys=keys, working=working)
 

@@ -23,6 +23,8 @@ _EQUALITY_ALONE = frozenset[TypeName](("array", "multiset", "object", "duration"
 
 def equal(left: Value, right: Value) -> Truth:
     """`left = right`"""  # noqa: D415
+    if type(left) is str and type(right) is str:
+        return left == right
     waiting = [(left, right)]
     told: Truth = True
     while waiting:

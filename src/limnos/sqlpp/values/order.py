@@ -60,6 +60,8 @@ class _Open:
 
 def key(value: Value) -> bytes:
     """The key of a value. No key is the beginning of another. Raises SqlppError for what nests deeper than DEPTH_MAX."""
+    if type(value) is str:
+        return bytes((_STRING,)) + _text(value.encode("utf-8", "surrogatepass"))
     stack: list[_Open] = []
     while True:
         opened = _opened(value)
