@@ -46,6 +46,7 @@ UPWARDS = {
 PLANTED = {
     "layers": ("attic/__init__.py", "", "attic"),
     "services": ("services/request/planted.py", "import limnos.services.upkeep.tasks", "limnos.services.upkeep"),
+    "decisions": ("http/planted.py", "from limnos.access.decide import decide", "limnos.access.decide"),
     "protocols": ("http/iceberg/planted.py", "import limnos.http.gravitino", "limnos.http.gravitino"),
     "web": ("services/planted.py", "from starlette.requests import Request", "starlette"),
     "sql": ("services/planted.py", "from sqlalchemy import select", "sqlalchemy"),

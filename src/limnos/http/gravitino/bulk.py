@@ -1,13 +1,12 @@
 """Many users at once: add and remove. Each is a change of its own, so what cannot be done to one is told and keeps no other back.
 
-May import `access`, `model`, `services` and this package.
+May import `model`, `services` and this package.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.errors import error_body
@@ -17,7 +16,6 @@ from limnos.http.routing import Route
 from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, NotFound
 from limnos.model.kinds import Kind
 from limnos.services.identity import users
-from limnos.services.request.scene import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.services.request.context import Context
-    from limnos.services.request.scene import Scene
 
 ITEMS_MAX: Final = 100
 _OF_ONE = (BadRequest, AlreadyExists, NotFound)
@@ -72,12 +69,7 @@ async def _each(names: Sequence[str], do: Callable[[int], Awaitable[object]], *,
 
 async def _check(ctx: Context, metalake: str, *, count: int) -> None:
     """Refuse who may not manage users, and too many items, before anything is done."""
-
-    def require(scene: Scene) -> None:
-        scene.require_in_use()
-        scene.require(Action.USER_MANAGE, scene.settled.outer)
-
-    await ctx.read(Scope(metalake), require)
+    await users.users_require(ctx, metalake=metalake)
     if not 0 < count <= ITEMS_MAX:
         raise BadRequest(f"A request names 1 to {ITEMS_MAX} users, not {count}")
 

@@ -25,7 +25,7 @@ from limnos.services.federation import schemas as source_schemas
 from limnos.services.federation.objects import Seen
 from limnos.services.federation.shadows import Sought, seek
 from limnos.services.lance.sights import Sight, contents, properties_in, sight_of, spaces_in
-from limnos.services.lookup.lance_roots import require_own, root_is_shown, stands_for_catalog
+from limnos.services.lookup.lance_roots import require_own, root_is_shown, root_load, stands_for_catalog
 from limnos.services.lookup.objects import codec_of
 from limnos.services.request.pages import EVERY
 from limnos.services.request.scene import Scope
@@ -157,8 +157,7 @@ async def schema_load(request: Request, ctx: Context) -> Response:
         if is_sourced(scene):
             return seek(scene, Kind.NAMESPACE, path=levels, action=Action.NAMESPACE_LOAD)
         if stands_for_catalog(scene, levels):
-            scene.require(Action.TABLE_LIST, scene.settled.outer)
-            return compact(name=name, comment=ROOT_COMMENT, properties={}, audit=dto.audit(scene.catalog))
+            return compact(name=name, comment=ROOT_COMMENT, properties={}, audit=dto.audit(root_load(scene)))
         sight = sight_of(scene, Action.NAMESPACE_LOAD)
         return dto.schema(namespaces.namespace_load(scene, levels), name) if sight is None else (sight, levels)
 

@@ -1,13 +1,12 @@
 """GET /v1/config: what a client must know before anything else.
 
-May import `access`, `model`, `names`, `services` and the shared modules of `limnos.http`.
+May import `model`, `names`, `services` and the shared modules of `limnos.http`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.access.actions import Action
 from limnos.http.iceberg.federated_bodies import CREDENTIALS, PASSED_ON
 from limnos.http.iceberg.vended import mode_of
 from limnos.http.refusals import lacks_credential
@@ -15,6 +14,7 @@ from limnos.http.response import Response, json_response
 from limnos.model.errors import Forbidden, NotFound
 from limnos.model.kinds import FEDERATED
 from limnos.names import iceberg
+from limnos.services.catalog.catalogs import catalog_use
 from limnos.services.catalog.scan_modes import catalog_scan_mode
 from limnos.services.federation.requests import endpoints as source_endpoints
 from limnos.services.request.catalog_properties import without_password
@@ -40,12 +40,11 @@ async def config_load(
     scope = Scope(metalake or defaults.metalake, catalog)
 
     def read(scene: Scene) -> Mapping[str, str] | None:
-        scene.require_in_use()
-        scene.require(Action.CATALOG_LOAD, scene.settled.outer)
-        if scene.catalog_record.provider in FEDERATED:
+        record = catalog_use(scene)
+        if record.provider in FEDERATED:
             return None
         require_format(scene, ICEBERG)
-        return scene.defaults.storages.stated(scene.catalog_record.properties)
+        return scene.defaults.storages.stated(record.properties)
 
     try:
         properties = await ctx.read(scope, read)

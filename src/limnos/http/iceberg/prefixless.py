@@ -1,6 +1,6 @@
 """Routes without a prefix: reads mean the default catalog, changes are refused in words that name the prefix to use.
 
-May import `access`, `model`, `names`, `services` and the shared modules of `limnos.http`. A client that forgets the
+May import `model`, `names`, `services` and the shared modules of `limnos.http`. A client that forgets the
 prefix of its own catalog would otherwise change the object of that name in another one, and be told that all went
 well.
 """
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, Forbidden, NotFound
 from limnos.names import iceberg
+from limnos.services.catalog.catalogs import catalog_require
 from limnos.services.request.scene import Scene, Scope
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ async def write_refuse(request: Request, ctx: Context) -> NoReturn:
     scope = Scope(defaults.metalake, defaults.catalog)
 
     def read(scene: Scene) -> str:
-        scene.require(Action.CATALOG_LOAD, scene.settled.outer)
-        return f"; for catalog {scene.catalog.name} it is {iceberg.encode_prefix(defaults.metalake, defaults.catalog)}"
+        name = catalog_require(scene).name
+        return f"; for catalog {name} it is {iceberg.encode_prefix(defaults.metalake, defaults.catalog)}"
 
     try:
         known = await ctx.read(scope, read)

@@ -103,11 +103,23 @@ class CatalogDrop(msgspec.Struct, frozen=True):
     """Whether an empty one goes that is enabled."""
 
 
+def catalog_require(scene: Scene) -> Node:
+    """Return the scope's catalog for whoever may use it, whether it is in use or not. Raises NotFound, Forbidden."""
+    scene.require(Action.CATALOG_LOAD, scene.settled.outer)
+    return scene.catalog
+
+
+def catalog_use(scene: Scene) -> CatalogRecord:
+    """Return the record of a catalog that is in use, for whoever may use it. Raises NotInUse, NotFound, Forbidden."""
+    scene.require_in_use()
+    return cast("CatalogRecord", catalog_require(scene).record)
+
+
 def catalog_load(scene: Scene) -> Node:
     """Return a catalog for whoever may use it, with the properties that the caller may see."""
-    scene.require(Action.CATALOG_LOAD, scene.settled.outer)
+    catalog = catalog_require(scene)
     scene.require_in_metalake_use()
-    return _shown(scene, scene.catalog)
+    return _shown(scene, catalog)
 
 
 def _shown(scene: Scene, catalog: Node) -> Node:

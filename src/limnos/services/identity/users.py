@@ -159,6 +159,16 @@ def _is_disabled(rules: Rules, standing: Standing, *, user: str) -> bool:
     return rules.access_enabled and standing.is_disabled and user not in rules.service_admins
 
 
+async def users_require(ctx: Context, *, metalake: str) -> None:
+    """Refuse whoever may not manage the metalake's users. Raises NotInUse, NotFound, Forbidden."""
+
+    def require(scene: Scene) -> None:
+        scene.require_in_use()
+        scene.require(Action.USER_MANAGE, scene.settled.outer)
+
+    await ctx.read(Scope(metalake), require)
+
+
 async def principal_add(
     ctx: Context, *, metalake: str, kind: Kind, name: str, external_id: str | None = None, enabled: bool = True
 ) -> Holder:

@@ -13,6 +13,7 @@ from limnos.model.kinds import Kind
 from limnos.services.request.table_formats import least_levels
 
 if TYPE_CHECKING:
+    from limnos.model.entities import Node
     from limnos.names.path import Levels
     from limnos.services.request.scene import Scene
 
@@ -39,6 +40,12 @@ def root_is_shown(scene: Scene) -> bool:
     """Say whether the caller sees that schema: who may list what lies directly in the catalog."""
     name = (scene.defaults.root_schema,)
     return stands_for_catalog(scene, name) and scene.decide(Action.TABLE_LIST, scene.settled.outer).allowed
+
+
+def root_load(scene: Scene) -> Node:
+    """Return the catalog that the schema stands for, to whoever may list what lies directly in it. Raises Forbidden."""
+    scene.require(Action.TABLE_LIST, scene.settled.outer)
+    return scene.catalog
 
 
 def no_object(scene: Scene) -> str:

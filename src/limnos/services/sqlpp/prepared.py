@@ -1,6 +1,6 @@
 """Prepared statements: parsed texts, and bound queries that rest on their text alone, kept for whoever sends the same text again.
 
-May import `sqlpp` and the request package. A bound query is kept only if nothing was asked of the tree of names to bind it, and it uses neither
+May import `sqlpp`, `names` and the request package. A bound query is kept only if nothing was asked of the tree of names to bind it, and it uses neither
 parameters nor the moment of its request. So it says the same for every caller and at every revision; what it reads is read and decided each time.
 """
 

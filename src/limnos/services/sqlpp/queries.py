@@ -76,10 +76,10 @@ def binding_of(session: Session, body: tree.Expression, *, variables: tuple[str,
 
 async def query_bind(session: Session, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> ReadyQuery:
     """Bind a query; all names in it are decided for the caller. A long one is bound by a process. Raises SqlppError, Forbidden."""
-    return await _bound(session.ctx, binding_of(session, body, variables=variables), Known(dict(BUILT_IN)))
+    return await _bound(session.ctx, binding_of(session, body, variables=variables), known=Known(dict(BUILT_IN)))
 
 
-async def statement_bind(session: Session, parsed: Parsed, body: tree.Expression) -> ReadyQuery:
+async def statement_bind(session: Session, parsed: Parsed, *, body: tree.Expression) -> ReadyQuery:
     """Bind the query of a statement, or return it as it was bound before, if it rests on its text alone. Raises SqlppError, Forbidden."""
     prepared_statements = PREPARED.of(session.ctx.services).queries
     key = PlanKey(parsed.text, parsed.statement.at, session.dataverse)
@@ -89,7 +89,7 @@ async def statement_bind(session: Session, parsed: Parsed, body: tree.Expression
         return found
     moment = _WatchedMoment(session.moment)
     binding, known = binding_of(session, body)._replace(moment=moment), Known(dict(BUILT_IN))
-    found = await _bound(session.ctx, binding, known)
+    found = await _bound(session.ctx, binding, known=known)
     asked_nothing = len(known.facts) == len(BUILT_IN) and not moment.is_used
     if rests_on_text and asked_nothing and not isinstance(found.query.expression, EncodedPlan):
         found = found._replace(numbered=_numbered_here(found.query))
@@ -97,7 +97,7 @@ async def statement_bind(session: Session, parsed: Parsed, body: tree.Expression
     return found
 
 
-async def _bound(ctx: Context, binding: Binding, known: Known) -> ReadyQuery:
+async def _bound(ctx: Context, binding: Binding, *, known: Known) -> ReadyQuery:
     def run(known: Known) -> BoundQuery:
         return binding.bind(known, nodes_max=NODES_SHORT)
 

@@ -165,14 +165,14 @@ def _rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None] | Non
     """The results of a statement that is worked out; None for one that makes or drops something."""
     statement = parsed.statement
     if isinstance(statement, tree.QueryStatement):
-        return _query(session, parsed, statement.body)
+        return _query(session, parsed, body=statement.body)
     if isinstance(statement, tree.Explain):
         return _explain(session, statement.query.body)
     return change_rows(session, parsed) if isinstance(statement, (tree.Insert, tree.Delete, tree.Load)) else None
 
 
-async def _query(session: Session, parsed: Parsed, body: tree.Expression) -> AsyncGenerator[bytes, None]:
-    bound = await statement_bind(session, parsed, body)
+async def _query(session: Session, parsed: Parsed, *, body: tree.Expression) -> AsyncGenerator[bytes, None]:
+    bound = await statement_bind(session, parsed, body=body)
     if session.compiles_only:
         return
     rows = data_rows(session, bound) if bound.reads_data else query_rows(session.ctx, bound)

@@ -1,0 +1,64 @@
+"""Protocols decode, call and encode: no module of `http` decides what a caller may do."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import limnos
+from limnos.services.request.scene import Scene
+
+HTTP = Path(limnos.__file__).parent / "http"
+DECIDING = (
+    "decide",
+    "decide_for",
+    "require",
+    "require_in_use",
+    "require_in_metalake_use",
+    "judge",
+    "bindings_of",
+)
+"""Methods of a scene that decide, wherever they are named."""
+DECIDING_CALLED = ("look_up", "permit")
+"""The same; other objects have a method or a field of the name, which is no decision."""
+NO_DECISION = ("ctx.look_up",)
+"""Reads what no decision rests on."""
+
+
+def decisions_in(text: str) -> list[str]:
+    """The places of a module that decide: what is named, and its line."""
+    tree = ast.parse(text)
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in DECIDING]
+    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named += [node for node in called if isinstance(node, ast.Attribute) and node.attr in DECIDING_CALLED]
+    return [f"{ast.unparse(node)}, line {node.lineno}" for node in named if ast.unparse(node) not in NO_DECISION]
+
+
+def test_no_protocol_decides() -> None:
+    """What decides is in services, which other protocols call as well."""
+    found = {str(path.relative_to(HTTP)): decisions_in(path.read_text(encoding="utf-8")) for path in HTTP.rglob("*.py")}
+
+    assert {path: places for path, places in found.items() if places} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "scene.require(Action.TABLE_LIST, scene.settled.outer)",
+        "ctx.read(scope, lambda scene: scene.decide(action, chain).allowed)",
+        "view.require_in_use()",
+        "partial(seen.decide_for, user)",
+        "scene.look_up(kind, path, action)",
+        "scene.permit(None, decision)",
+    ],
+)
+def test_a_decision_is_seen(text: str) -> None:
+    """A planted decision is found, whatever its object is called."""
+    assert len(decisions_in(text)) == 1
+
+
+def test_methods_that_decide_are_there() -> None:
+    """The names are those of methods, so that a renamed one is looked for under its new name."""
+    assert [name for name in (*DECIDING, *DECIDING_CALLED) if not callable(getattr(Scene, name, None))] == []
