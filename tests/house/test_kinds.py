@@ -208,7 +208,7 @@ def _export(kind: Kind, row: KindRow) -> Iterator[str]:
 
 def _message(kind: Kind) -> str:
     """Return the name of the Protobuf message that the record of a node is stored as."""
-    return str(vars(NODE_RECORDS[kind])["message"].__annotations__["return"]).rpartition(".")[2]
+    return str(NODE_RECORDS[kind].MESSAGE.DESCRIPTOR.name)
 
 
 def _feed(kind: Kind, row: KindRow) -> Iterator[str]:

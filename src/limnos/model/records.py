@@ -10,9 +10,11 @@ minor version wrote and this one does not know. A value built afresh would drop 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
 from google.protobuf.message import DecodeError
 
@@ -22,6 +24,8 @@ from limnos.model.proto.limnos.v1 import records_pb2, schema_pb2
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from google.protobuf.descriptor import FieldDescriptor
 
 MAJOR_VERSION: Final = 1
 MINOR_VERSION: Final = 0
@@ -50,7 +54,7 @@ class UnreadableRecord(LimnosError):
         self.known = known
 
 
-_Described = (
+_Message = (
     records_pb2.MetalakeRecord
     | records_pb2.CatalogRecord
     | records_pb2.NamespaceRecord
@@ -63,334 +67,205 @@ _Described = (
     | records_pb2.FilesetRecord
     | records_pb2.TopicRecord
     | records_pb2.PolicyRecord
+    | records_pb2.RoleRecord
 )
-_Message = _Described | records_pb2.RoleRecord
-D = TypeVar("D", bound=_Described)
-M = TypeVar("M", bound=_Message)
+
+
+_Reader = Callable[[Any, str], object]
+
+
+def _given(message: Any, name: str) -> object:  # noqa: ANN401 - any message
+    return getattr(message, name) if message.HasField(name) else None
+
+
+@cache
+def _readers(message: str) -> Mapping[str, _Reader]:
+    """Return how each field of a message, given by its name, is read; its version is none of a record's fields."""
+    shape = records_pb2.DESCRIPTOR.message_types_by_name[message]
+    return {known.name: _reader_of(known) for known in shape.fields if known.name != "version"}
+
+
+def _reader_of(known: FieldDescriptor) -> _Reader:
+    if known.message_type is not None:
+        return lambda message, name: dict(getattr(message, name))
+    if known.is_repeated:
+        return lambda message, name: tuple(getattr(message, name))
+    if known.enum_type is not None:
+        return lambda message, name: _type_word(getattr(message, name))
+    return _given if known.has_presence else getattr
 
 
 @dataclass(frozen=True, slots=True)
-class MetalakeRecord:
-    """A metalake; `in_use` is false while it is disabled."""
+class StoredRecord:
+    """A record of an object. Its fields have the names of its message's fields."""
 
-    comment: str | None
-    properties: Mapping[str, str]
-    in_use: bool
+    MESSAGE: ClassVar[type[_Message]]
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
+    """What a newer minor version wrote."""
 
-    def message(self) -> records_pb2.MetalakeRecord:
+    def message(self) -> _Message:
         """Build the message: what was not understood when it was read, then every field we know."""
-        message = records_pb2.MetalakeRecord.FromString(self.unknown)
-        message.in_use = self.in_use
-        return _described(message, self)
+        message: Any = self.MESSAGE.FromString(self.unknown)
+        values = {name: getattr(self, name) for name in _readers(self.MESSAGE.DESCRIPTOR.name)}
+        if "type" in values:
+            known = values["type"] == _type_word(message.type)
+            values["type"] = None if known else type_number(values["type"])
+        message.MergeFrom(self.MESSAGE(**values))
+        return cast("_Message", message)
 
     @classmethod
     def read(cls, data: bytes) -> Self:
         """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.MetalakeRecord(), data, kind="metalake")
-        return cls(_comment(message), dict(message.properties), message.in_use, unknown=_unknown(message))
+        message = _parsed(cls.MESSAGE, data)
+        values: dict[str, Any] = {name: read(message, name) for name, read in _readers(message.DESCRIPTOR.name).items()}
+        return cls(**values, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogRecord:
+class MetalakeRecord(StoredRecord):
+    """A metalake; `in_use` is false while it is disabled."""
+
+    MESSAGE = records_pb2.MetalakeRecord
+    comment: str | None
+    properties: Mapping[str, str]
+    in_use: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRecord(StoredRecord):
     """A catalog; `type` is one of CATALOG_TYPES, `provider` names the connector, such as `lakehouse-iceberg`."""
 
+    MESSAGE = records_pb2.CatalogRecord
     type: str
     provider: str
     comment: str | None
     properties: Mapping[str, str]
     in_use: bool
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.CatalogRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        message = records_pb2.CatalogRecord.FromString(self.unknown)
-        message.provider = self.provider
-        message.in_use = self.in_use
-        if self.type != _type_word(message.type):
-            message.type = type_number(self.type)
-        return _described(message, self)
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.CatalogRecord(), data, kind="catalog")
-        return cls(
-            type=_type_word(message.type),
-            provider=message.provider,
-            comment=_comment(message),
-            properties=dict(message.properties),
-            in_use=message.in_use,
-            unknown=_unknown(message),
-        )
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceRecord:
+class NamespaceRecord(StoredRecord):
     """A namespace of any depth."""
 
+    MESSAGE = records_pb2.NamespaceRecord
     comment: str | None
     properties: Mapping[str, str]
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.NamespaceRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        return _described(records_pb2.NamespaceRecord.FromString(self.unknown), self)
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.NamespaceRecord(), data, kind="namespace")
-        return cls(_comment(message), dict(message.properties), unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
-class TableRecord:
+class TableRecord(StoredRecord):
     """A table, without what its metadata document says. Of Lance's: made without data, and versions kept by the store.
 
     Of SQL++'s: the statements that made the dataset and its indexes, and the text of its objects' type.
     """
 
+    MESSAGE = records_pb2.TableRecord
     comment: str | None
     properties: Mapping[str, str]
     declared: bool = False
     managed: bool = False
     statements: tuple[str, ...] = ()
     object_type: str = ""
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.TableRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        message = _described(records_pb2.TableRecord.FromString(self.unknown), self)
-        message.declared, message.managed = self.declared, self.managed
-        message.statements.extend(self.statements)
-        message.object_type = self.object_type
-        return message
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.TableRecord(), data, kind="table")
-        return cls(
-            _comment(message), dict(message.properties), message.declared, message.managed, tuple(message.statements),
-            message.object_type, unknown=_unknown(message),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class ViewRecord:
+class ViewRecord(StoredRecord):
     """A view, without what its metadata document says; `writer_id` is the user who wrote its current text, 0 for nobody."""
 
+    MESSAGE = records_pb2.ViewRecord
     comment: str | None
     properties: Mapping[str, str]
     writer_id: int
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.ViewRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        message = _described(records_pb2.ViewRecord.FromString(self.unknown), self)
-        message.writer_id = self.writer_id
-        return message
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.ViewRecord(), data, kind="view")
-        return cls(_comment(message), dict(message.properties), message.writer_id, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
-class TagRecord:
+class TagRecord(StoredRecord):
     """A tag of a metalake, and the values that it may have where it is attached: any if none are named, none if it is valueless."""
 
+    MESSAGE = records_pb2.TagRecord
     comment: str | None
     properties: Mapping[str, str]
     allowed_values: tuple[str, ...] = ()
     valueless: bool = False
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.TagRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        message = _described(records_pb2.TagRecord.FromString(self.unknown), self)
-        message.allowed_values.extend(self.allowed_values)
-        message.valueless = self.valueless
-        return message
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.TagRecord(), data, kind="tag")
-        values = tuple(message.allowed_values)
-        return cls(_comment(message), dict(message.properties), values, message.valueless, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
-class ModelRecord:
+class ModelRecord(StoredRecord):
     """A model, without its versions; `next_version` is the number that the next one gets."""
 
+    MESSAGE = records_pb2.ModelRecord
     comment: str | None
     properties: Mapping[str, str]
     next_version: int = 0
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.ModelRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        message = _described(records_pb2.ModelRecord.FromString(self.unknown), self)
-        message.next_version = self.next_version
-        return message
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.ModelRecord(), data, kind="model")
-        return cls(_comment(message), dict(message.properties), message.next_version, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
-class FilesetRecord:
+class FilesetRecord(StoredRecord):
     """A fileset: where its files are, by names; the directories of an `external` one are nobody's business here."""
 
+    MESSAGE = records_pb2.FilesetRecord
     comment: str | None
     properties: Mapping[str, str]
     external: bool
     locations: Mapping[str, str]
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.FilesetRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        message = _described(records_pb2.FilesetRecord.FromString(self.unknown), self)
-        message.external = self.external
-        message.locations.update(self.locations)
-        return message
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.FilesetRecord(), data, kind="fileset")
-        rest = (message.external, dict(message.locations))
-        return cls(_comment(message), dict(message.properties), *rest, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
-class TopicRecord:
+class TopicRecord(StoredRecord):
     """A topic."""
 
+    MESSAGE = records_pb2.TopicRecord
     comment: str | None
     properties: Mapping[str, str]
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.TopicRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        return _described(records_pb2.TopicRecord.FromString(self.unknown), self)
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.TopicRecord(), data, kind="topic")
-        return cls(_comment(message), dict(message.properties), unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyRecord:
+class PolicyRecord(StoredRecord):
     """A policy of a metalake: what kind of rule it is, whether it is in force, and what it says, as JSON."""
 
+    MESSAGE = records_pb2.PolicyRecord
     comment: str | None
     properties: Mapping[str, str]
     policy_type: str
     enabled: bool
     content: str
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.PolicyRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        message = _described(records_pb2.PolicyRecord.FromString(self.unknown), self)
-        message.policy_type, message.enabled, message.content = self.policy_type, self.enabled, self.content
-        return message
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.PolicyRecord(), data, kind="policy")
-        rest = (message.policy_type, message.enabled, message.content)
-        return cls(_comment(message), dict(message.properties), *rest, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
-class JobTemplateRecord:
+class JobTemplateRecord(StoredRecord):
     """A job template. A pipeline: how often it was declared, and the SHA-256 of the newest declaration. Else its type, and what is run as JSON."""
 
+    MESSAGE = records_pb2.JobTemplateRecord
     comment: str | None
     properties: Mapping[str, str]
     declared: int
     digest: str
     job_type: str = ""
     content: str = ""
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.JobTemplateRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        message = _described(records_pb2.JobTemplateRecord.FromString(self.unknown), self)
-        message.declared, message.digest = self.declared, self.digest
-        message.job_type, message.content = self.job_type, self.content
-        return message
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.JobTemplateRecord(), data, kind="job template")
-        rest = (message.declared, message.digest, message.job_type, message.content)
-        return cls(_comment(message), dict(message.properties), *rest, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredRecord:
+class DeclaredRecord(StoredRecord):
     """What SQL++ made that is no table and no view: the statements that made it; of a function one for each number of parameters.
 
     `definition` is of a function that was registered in other words: JSON; it has no statements then. `dependencies`: of functions, what each
     statement's body named when it was made, as JSON; empty texts, or none at all, where nobody noted it.
     """
 
+    MESSAGE = records_pb2.DeclaredRecord
     comment: str | None
     properties: Mapping[str, str]
     statements: tuple[str, ...]
     definition: str = ""
     dependencies: tuple[str, ...] = ()
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.DeclaredRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        message = _described(records_pb2.DeclaredRecord.FromString(self.unknown), self)
-        message.statements.extend(self.statements)
-        message.definition = self.definition
-        message.dependencies.extend(self.dependencies)
-        return message
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.DeclaredRecord(), data, kind="declared")
-        rest = (tuple(message.statements), message.definition, tuple(message.dependencies))
-        return cls(_comment(message), dict(message.properties), *rest, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
-class RoleRecord:
+class RoleRecord(StoredRecord):
     """A role, without its rules."""
 
+    MESSAGE = records_pb2.RoleRecord
     properties: Mapping[str, str]
-    unknown: bytes = field(default=b"", repr=False, kw_only=True)
-
-    def message(self) -> records_pb2.RoleRecord:
-        """Build the message: what was not understood when it was read, then every field we know."""
-        message = records_pb2.RoleRecord.FromString(self.unknown)
-        message.properties.update(self.properties)
-        return message
-
-    @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Read stored bytes. Raises UnreadableRecord."""
-        message = _parsed(records_pb2.RoleRecord(), data, kind="role")
-        return cls(dict(message.properties), unknown=_unknown(message))
 
 
 NodeRecord = (
@@ -425,13 +300,6 @@ NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
 """Which record a node of each kind carries: a new kind of node is a class above and a line here."""
 
 
-class _Describes(Protocol):
-    @property
-    def comment(self) -> str | None: ...
-    @property
-    def properties(self) -> Mapping[str, str]: ...
-
-
 def encode(record: Record) -> bytes:
     """Write a record; equal values give equal bytes.
 
@@ -464,18 +332,6 @@ def _encoded(record: Record) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def _described(message: D, record: _Describes) -> D:
-    """Fill in what everything that has a comment and properties has."""
-    if record.comment is not None:
-        message.comment = record.comment
-    message.properties.update(record.properties)
-    return message
-
-
-def _comment(message: _Described) -> str | None:
-    return message.comment if message.HasField("comment") else None
-
-
 def type_number(word: str) -> schema_pb2.Catalog.Type:
     """Give the stored number of a catalog type. Raises BadRequest for a word that is none of CATALOG_TYPES."""
     if word not in _TYPE_NUMBERS:
@@ -487,9 +343,11 @@ def _type_word(number: int) -> str:
     return _TYPE_WORDS.get(number, f"UNKNOWN_{number}")
 
 
-def _parsed(message: M, data: bytes, *, kind: str) -> M:
+def _parsed(shape: type[_Message], data: bytes) -> _Message:
+    """Read a message of this major version. Raises UnreadableRecord, which names the kind of record."""
+    kind = " ".join(re.findall("[A-Z][a-z]+", shape.DESCRIPTOR.name)[:-1]).lower()
     try:
-        message.ParseFromString(data)
+        message = shape.FromString(data)
     except DecodeError as error:
         raise UnreadableRecord(
             f"The stored record of a {kind} is damaged: it is not a Protobuf message of kind {kind}. "
