@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from limnos.services.request.scene import Scene, Scope
 
 T = TypeVar("T")
+_NEWEST: Final = At()
 NOTHING_YET: Final = "The table was declared and holds no data yet: insert some first"
 
 
@@ -54,7 +55,7 @@ def table_to_change(scene: Scene, levels: Levels, *, action: Action = Action.TAB
     return lance_load(scene, levels, action=action)
 
 
-def asked_of(table: LanceTable, question: Question, *, at: At = At()) -> Question:  # noqa: B008 - a frozen value
+def asked_of(table: LanceTable, question: Question, *, at: At = _NEWEST) -> Question:
     """Say of a question which table, and which state of it, it is about. Raises OutsideRoots for one that may not lie where it does."""
     place = table.place
     place.check(table.location)

@@ -57,7 +57,8 @@ def _call(node: plan.WindowCall, carrier: Carrier) -> tuple[Windowed, Shape]:
     arguments, type_ = _measured(node, carrier)
     rows = None if node.frame is None else _rows(node.frame)
     known = name == "count"
-    return Windowed(number, name, arguments, partition, order, rows), Cell(Column(number), type_, known=known)  # type: ignore[arg-type]
+    cell = Cell(Column(number), type_, known=known)  # type: ignore[arg-type]
+    return Windowed(number, name, arguments, partition, order, rows), cell
 
 
 def _measured(node: plan.WindowCall, carrier: Carrier) -> tuple[tuple[Term, ...], str]:
