@@ -131,44 +131,36 @@ class Forbidden(LimnosError):
         self.decision = decision
 
 
-class NotFound(LimnosError):
+class ObjectError(LimnosError):
+    """A failure about an object. `kind` is the kind's name in lower case: metalake, catalog, namespace, table, user."""
+
+    def __init__(self, message: str, *, kind: str, **context: object) -> None:
+        super().__init__(message, **context)
+        self.kind = kind
+
+
+class NotFound(ObjectError):
     """Nothing has that name. `kind` is the kind's name in lower case: metalake, catalog, namespace, table, user."""
 
     code = "not-found"
 
-    def __init__(self, message: str, *, kind: str, **context: object) -> None:
-        super().__init__(message, **context)
-        self.kind = kind
 
-
-class AlreadyExists(LimnosError):
+class AlreadyExists(ObjectError):
     """The name is taken. `kind` is the kind of what holds it."""
 
     code = "already-exists"
 
-    def __init__(self, message: str, *, kind: str, **context: object) -> None:
-        super().__init__(message, **context)
-        self.kind = kind
 
-
-class NotEmpty(LimnosError):
+class NotEmpty(ObjectError):
     """A container still has children. `kind` is the container's kind."""
 
     code = "not-empty"
 
-    def __init__(self, message: str, *, kind: str, **context: object) -> None:
-        super().__init__(message, **context)
-        self.kind = kind
 
-
-class InUse(LimnosError):
+class InUse(ObjectError):
     """A metalake or catalog is enabled; disable it first or force. `kind` is its kind."""
 
     code = "in-use"
-
-    def __init__(self, message: str, *, kind: str, **context: object) -> None:
-        super().__init__(message, **context)
-        self.kind = kind
 
 
 class Protected(InUse):
@@ -177,14 +169,10 @@ class Protected(InUse):
     code = "protected"
 
 
-class NotInUse(LimnosError):
+class NotInUse(ObjectError):
     """A metalake or catalog is disabled. `kind` is its kind."""
 
     code = "not-in-use"
-
-    def __init__(self, message: str, *, kind: str, **context: object) -> None:
-        super().__init__(message, **context)
-        self.kind = kind
 
 
 class Unsupported(LimnosError):

@@ -1,6 +1,6 @@
 """What means the same in an engine of typed columns as in SQL++: which comparisons, which groups, which aggregates.
 
-May import `stored` and `values`. Must not know an engine's own words. An empty typed column is MISSING or NULL, which no comparison is true for, which no aggregate
+May import plans, `stored` and `values`. Must not know an engine's own words. An empty typed column is MISSING or NULL, which no comparison is true for, which no aggregate
 counts, and which are one group.
 """
 
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limnos.sqlpp import plan
 from limnos.sqlpp.stored import RecordType, Scalar, columns, type_at
 from limnos.sqlpp.values.model import MISSING, Date, DateTime, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from limnos.sqlpp.conditions import Condition
 
@@ -30,6 +31,19 @@ AGGREGATES: Mapping[str, frozenset[str]] = {
     "max": WHOLE | {"string", "date", "datetime", "double"},
 }
 """Aggregates, and of which types an engine works them out. Sums of doubles are added in another order: their last digits may differ."""
+
+
+def aggregates_in(held: object) -> Iterator[plan.Aggregate]:
+    """The aggregates of a block; those of a subquery are its own."""
+    waiting: list[object] = [held]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, plan.Aggregate):
+            yield one
+        elif isinstance(one, plan.Bound) and not isinstance(one, plan.Block):
+            waiting.extend(getattr(one, name) for name in one.__struct_fields__[1:])
+        elif type(one) is tuple:
+            waiting.extend(one)
 
 
 def result_of(function: str, type_: str) -> str:

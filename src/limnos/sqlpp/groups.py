@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from msgspec import Struct, structs
 
 from limnos.sqlpp import plan
-from limnos.sqlpp.carried import AGGREGATES, GROUPED, column_type, is_exact, result_of
+from limnos.sqlpp.carried import AGGREGATES, GROUPED, aggregates_in, column_type, is_exact, result_of
 from limnos.sqlpp.conditions import conditions_of, path_of
 from limnos.sqlpp.functions import FUNCTIONS
 
@@ -65,7 +65,7 @@ def given_away(block: plan.Block, order: tuple[plan.Order, ...], *, record: Reco
     keys = tuple(_keys(group, source.slot, record=record))
     measures = _Measures(source.slot, record)
     after = (block.group_lets, block.having, block.select, block.windows, order)
-    if len(keys) != len(group.keys) or not all(map(measures.take, _aggregates(after))):
+    if len(keys) != len(group.keys) or not all(map(measures.take, aggregates_in(after))):
         return None
     lets = tuple(
         plan.Let(group.at, slot, _known(group, source.slot, name=name))
@@ -96,19 +96,6 @@ def _known(at: plan.Bound, slot: int, *, name: str) -> plan.Expression:
     """A field of a group's row: what is empty is NULL."""
     field = plan.FieldOf(at.at, plan.Local(at.at, slot, "group"), name)
     return plan.FunctionCall(at.at, FUNCTIONS["if_missing"], (field, plan.Constant(at.at, None)))
-
-
-def _aggregates(held: object) -> Iterator[plan.Aggregate]:
-    """The aggregates of a block; those of a subquery are its own."""
-    waiting: list[object] = [held]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, plan.Aggregate):
-            yield one
-        elif isinstance(one, plan.Bound) and not isinstance(one, plan.Block):
-            waiting.extend(getattr(one, name) for name in one.__struct_fields__[1:])
-        elif type(one) is tuple:
-            waiting.extend(one)
 
 
 class _Measures:

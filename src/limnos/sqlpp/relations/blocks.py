@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.sqlpp import plan
+from limnos.sqlpp.carried import aggregates_in
 from limnos.sqlpp.evaluator.joins import conjuncts
 from limnos.sqlpp.relations import operators
 from limnos.sqlpp.relations.carrier import Carrier, column
 from limnos.sqlpp.relations.datasets import dataset_of, shape_of
 from limnos.sqlpp.relations.expressions import bind, condition, finished, folded, shape
-from limnos.sqlpp.relations.measures import aggregates_in, measured
+from limnos.sqlpp.relations.measures import measured
 from limnos.sqlpp.relations.nodes import Cut, Gather, Measure, Sort, Union, Unnest, outputs
 from limnos.sqlpp.relations.orders import places_of
 from limnos.sqlpp.relations.shapes import (

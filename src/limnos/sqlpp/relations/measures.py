@@ -16,24 +16,11 @@ from limnos.sqlpp.relations.shapes import Cell, Shape, Uncarried, unknown_of
 from limnos.sqlpp.relations.terms import FALSE, TRUE, Column, Flag, Literal, Term, call, term_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from limnos.sqlpp.relations.carrier import Carrier
 
 Found = "Callable[[int], Shape]"
-
-
-def aggregates_in(held: object) -> Iterator[plan.Aggregate]:
-    """The aggregates of a block; those of a subquery are its own."""
-    waiting: list[object] = [held]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, plan.Aggregate):
-            yield one
-        elif isinstance(one, plan.Bound) and not isinstance(one, plan.Block):
-            waiting.extend(getattr(one, name) for name in one.__struct_fields__[1:])
-        elif type(one) is tuple:
-            waiting.extend(one)
 
 
 def measured(node: plan.Aggregate, carrier: Carrier) -> tuple[Measure, Callable[[int], Shape]]:
