@@ -75,6 +75,11 @@ PLAIN: list[Record] = [
 ]
 
 
+def test_every_record_has_an_example() -> None:
+    """No record is left out of the tests below."""
+    assert {type(each) for each in PLAIN} == set(DECODERS)
+
+
 def other_version(*fields: tuple[str, int, int]) -> type[Message]:
     """Build a message as another version of the code would know it: (name, number, Protobuf type) per field.
 
