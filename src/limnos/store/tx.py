@@ -271,10 +271,12 @@ class Batch:
         return result
 
     def _keep(self, zone: int, tx: Tx, revision: int, access_revision: int, *, account: str | None) -> None:
-        if True in [draft.moves_access for draft in tx.drafts]:
-            access_revision = revision
-            self.closed = True
-            self._passed = ()
+        for draft in tx.drafts:
+            if draft.moves_access:
+                access_revision = revision
+                self.closed = True
+                self._passed = ()
+                break
         self._clocks[zone] = (revision, access_revision)
         self._moved.add(zone)
         for ordinal, draft in enumerate(tx.drafts):

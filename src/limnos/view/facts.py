@@ -266,7 +266,10 @@ def touches_owned(change: Change, key: Key, *, value: OwnedPart) -> bool:
 
 def size_of(key: Key, value: Value) -> int:
     """Estimate what a fact costs in memory, in bytes."""
-    base = 200 + sum([len(part) for part in key if isinstance(part, str)])
+    base = 200
+    for part in key:
+        if isinstance(part, str):
+            base += len(part)
     if isinstance(value, Document):
         return base + 300 + len(value.body)
     if isinstance(value, Listing):

@@ -109,12 +109,13 @@ class View:
         if moved is not NOTHING and moved.epoch != self.epoch:
             self.reset(moved.epoch)
         clocks = {clock.zone: clock for clock in moved.clocks}
-        revisions = []
+        zones, revisions = [], []
         for zone, known in asked:
             if zone in clocks:
                 self._advance_zone(clocks[zone], moved.changes)
+            zones.append(zone)
             revisions.append(clocks[zone].revision if zone in clocks else known)
-        self._pair(tuple([zone for zone, _ in asked]), tuple(revisions))
+        self._pair(tuple(zones), tuple(revisions))
 
     def _pair(self, zones: tuple[int, ...], revisions: tuple[int, ...]) -> None:
         """Remember, for each zone, the revisions of the zones above it in the same snapshot; forward only."""
@@ -189,7 +190,7 @@ class View:
                 f"Zone {clock.zone} is at revision {clock.revision}, but its feed has gaps: restart the node"
             )
         for revision, rows in sorted(by_revision.items()):
-            keys = [key for change in rows for key in touched(change)]
+            keys = touched(rows[0]) if len(rows) == 1 else [key for change in rows for key in touched(change)]
             self._drop(keys, rows)
             if zone.offered:
                 self._take_offered(zone, revision)

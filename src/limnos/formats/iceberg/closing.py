@@ -5,6 +5,7 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 from limnos.formats.iceberg import partitioning, sorting
@@ -51,7 +52,8 @@ def _correct_snapshot_log(draft: Draft) -> None:
     would seem to have lasted longer.
     """
     current = current_snapshot_id(draft.doc)
-    between = {one for one in draft.main_ids if one in draft.added_snapshots and one != current}
+    added = draft.added_snapshots
+    between = {one for one in draft.main_ids if one in added and one != current} if draft.main_ids else set()
     if not between and not draft.dropped_snapshots:
         return
     known = {row.get("snapshot-id") for row in draft.rows("snapshots")}
@@ -109,11 +111,12 @@ def _correct_future(draft: Draft) -> None:
 
     An older release took them from clients whose clock was ahead. Iceberg's Java library refuses each change that comes before them, so the table was closed to it.
     """
-    latest_ms = draft.latest_ms
+    latest_ms = draft.now_ms + draft.ahead_ms
     for key in ("snapshot-log", "metadata-log"):
         log = draft.log(key)
         tail = log[-len(draft.main_ids) - 1 :]  # they are in order, but for what this request has added
-        if tail and max([integer_at(entry, "timestamp-ms", where=HERE) for entry in tail]) > latest_ms:
+        times_ms = map(partial(integer_at, key="timestamp-ms", where=HERE), tail)
+        if max(times_ms, default=0) > latest_ms:
             at = [draft.plausible(integer_at(entry, "timestamp-ms", where=HERE)) for entry in log]
             draft.put_log(key, [{**entry, "timestamp-ms": time} for entry, time in zip(log, at, strict=True)])
 

@@ -105,6 +105,8 @@ class Draft:
     def map(self, key: str) -> Json:
         """An object to read; empty when missing or null."""
         found = self.doc.get(key)
+        if isinstance(found, dict):
+            return found
         return {} if found is None else as_object(found, f"{HERE}: field '{key}'")
 
     def edit_map(self, key: str) -> Json:

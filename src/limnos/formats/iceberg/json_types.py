@@ -186,4 +186,10 @@ def as_string_map(value: object, what: str) -> dict[str, str]:
 def string_map_at(doc: Json, key: str, *, where: str) -> dict[str, str]:
     """The object of strings in a required field."""
     value = doc.get(key)
+    if isinstance(value, dict):
+        for item in value.values():
+            if not isinstance(item, str):
+                break
+        else:
+            return value
     return as_string_map(_required(doc, key, where) if value is None else value, _field(key, where))

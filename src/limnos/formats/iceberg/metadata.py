@@ -27,7 +27,6 @@ from limnos.formats.iceberg.json_types import (
     list_at,
     object_at,
     objects_at,
-    optional_integer_at,
     optional_string_at,
     shown,
     string_at,
@@ -179,7 +178,15 @@ def deletes_old_files(metadata: Json) -> bool:
 def rows(metadata: Json, key: str) -> list[Json]:
     """A list of objects in the document (not a copy); empty when missing or null."""
     found = metadata.get(key)
-    return [] if found is None else as_objects(found, f"{_HERE}: field '{key}'")
+    if found is None:
+        return []
+    if isinstance(found, list):  # every commit passes here, so the message is made only when something is wrong
+        for item in found:
+            if not isinstance(item, dict):
+                break
+        else:
+            return found
+    return as_objects(found, f"{_HERE}: field '{key}'")
 
 
 def references(metadata: Json) -> dict[str, Json]:
@@ -194,8 +201,10 @@ def references(metadata: Json) -> dict[str, Json]:
 
 def current_snapshot_id(metadata: Json) -> int | None:
     """The current snapshot; None when the document says none in any of its three ways (missing, null, -1)."""
-    found = optional_integer_at(metadata, "current-snapshot-id", where=_HERE)
-    return None if found is None or found < 0 else found
+    if metadata.get("current-snapshot-id") is None:
+        return None
+    found = integer_at(metadata, "current-snapshot-id", where=_HERE)
+    return None if found < 0 else found
 
 
 def current_schema(metadata: Json) -> Json:

@@ -154,7 +154,7 @@ async def table_commit(
     statement of SQL++ shows.
     Raises CommitConflict (a requirement failed, or too many races were lost), BadRequest, NotFound, Forbidden.
     """
-    if iceberg_requirements.is_create(requirements):
+    if requirements and iceberg_requirements.is_create(requirements):
         return await _commit_create(ctx, scope, namespace, name, updates, raw=raw)
 
     def look(scene: Scene) -> Base:
@@ -315,9 +315,11 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
 
 def removed_by(services: Services, changes: Sequence[Change], *, before: Document, after: Document) -> frozenset[int]:
     """Return the snapshots that changes of a table remove; none where nobody asks who needs them."""
-    if not services.defaults.keep_pinned or True not in [removes_snapshots(each.updates, each.raw) for each in changes]:
-        return frozenset()
-    return removed_snapshots(before.body, after.body)
+    if services.defaults.keep_pinned:
+        for each in changes:
+            if removes_snapshots(each.updates, each.raw):
+                return removed_snapshots(before.body, after.body)
+    return frozenset()
 
 
 async def clean(ctx: Context, document: Document, *, built: tuple[Json, Json], place: Place) -> None:

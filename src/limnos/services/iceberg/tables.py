@@ -239,9 +239,10 @@ def settled(metadata: Json) -> Json:
 
 async def settled_whole(chores: Chores, whole: Whole) -> Whole:
     """Do the same for metadata that a chore may have built."""
-    metadata = settled(whole.metadata)
-    if metadata is whole.metadata:
+    location = whole.metadata["location"]
+    if not isinstance(location, str) or not location.startswith("/"):
         return whole
+    metadata = settled(whole.metadata)
     if whole.body is None:
         return Whole(metadata)
     return Whole(metadata, *await chores.do("iceberg-relocate", whole.body, str(metadata["location"]).encode()))

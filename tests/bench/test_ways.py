@@ -1,0 +1,45 @@
+"""Requests make few calls: counts of the server's own functions, which no busy machine changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.ways import WAYS, trace_all
+
+CALLS_MAX = {
+    "load-kept": 25,
+    "load-changed": 175,
+    "commit": 305,
+    "rename": 400,
+    "create": 320,
+    "gravitino-create": 430,
+    "lance-declare": 385,
+    "constant": 230,
+    "metadata": 600,
+    "metadata-new": 1350,
+    "metadata-all": 6500,
+}
+"""Calls of a warm request of each kind; a change that needs more says why, and puts the number up."""
+UP_MAX = 30
+"""Calls of a request that go from a room to one above it."""
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, int]]:
+    """The calls of each kind of request, and how many of them go up."""
+    found = trace_all(tmp_path_factory.mktemp("ways"), rounds=3)
+    return {way.key: (trace.count, trace.up) for way, trace in found}
+
+
+def test_every_kind_has_a_bound() -> None:
+    """A kind of request that is traced is held to a number."""
+    assert [way.key for way in WAYS] == list(CALLS_MAX)
+
+
+@pytest.mark.parametrize("key", CALLS_MAX)
+def test_calls_of_a_request(traced: dict[str, tuple[int, int]], key: str) -> None:
+    """A warm request calls no more of the server's functions than it needs; more than nothing is seen of it."""
+    calls, up = traced[key]
+
+    assert CALLS_MAX[key] // 2 < calls <= CALLS_MAX[key]
+    assert up <= UP_MAX
